@@ -221,7 +221,11 @@ serving("filters are in the address, and an empty filter is cleared by a link", 
 serving("a request is answered from the inbox", async (visitor, server) => {
   await requests(server, "seat");
   const page = await inbox(visitor);
-  await page.keyboard.press("j");
+  // The script of the page may not run yet.
+  await until("the entry has the focus", async () => {
+    await page.keyboard.press("j");
+    return (await focused(page)) !== "";
+  });
   await page.keyboard.press("o");
   await page.waitForURL(/open=/);
   // The script of the page may not run yet when its address is there.
@@ -251,6 +255,11 @@ serving("a sub-agent's call is one entry with the title of its thread", async (v
 serving("single keys are switched off and stay off", async (visitor, server) => {
   await asks(server, "t");
   const page = await inbox(visitor);
+  // The script of the page may not run yet.
+  await until("an entry has the focus", async () => {
+    await page.keyboard.press("j");
+    return (await focused(page)) !== "";
+  });
   await page.keyboard.press("?");
   await page.getByRole("dialog").getByText("next entry").waitFor();
   await page.keyboard.press("Escape");

@@ -390,6 +390,9 @@ pub(crate) struct ProveOptions {
     /// The tenant of the thread [default: the only tenant].
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<String>,
+    /// The database [default: that of the tenant].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) shard: Option<String>,
 }
 
 #[derive(Debug, Args)]

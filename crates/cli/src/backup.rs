@@ -8,6 +8,9 @@ use crate::store::StoreLocation;
 use serde_json::json;
 use server::backup::{BackupError, BackupKind, Manifest};
 
+/// How a database is backed up and restored.
+const DATABASE_TOOLS: &str = "use PostgreSQL's tools: pg_dump and pg_restore, or a base backup and an archive of its write-ahead log";
+
 pub(crate) async fn backup(
     place: &StoreLocation,
     options: Backup,
@@ -21,6 +24,7 @@ pub(crate) async fn backup(
     if verify {
         return verified(place, directory, output).await;
     }
+    place.refuse_database(DATABASE_TOOLS)?;
     let (store, key) = place.store_file()?;
     let progress = Progress::of_work("backing up the store", output);
     let to = directory.clone();
@@ -72,6 +76,7 @@ pub(crate) async fn restore(
     options: Restore,
     output: &Output,
 ) -> Result<(), CliError> {
+    place.refuse_database(DATABASE_TOOLS)?;
     let Restore { directory, to, at } = options;
     let key = place.checked()?.config.store.key;
     let store = server::store_file(&to);

@@ -245,6 +245,16 @@ impl Client {
         }
     }
 
+    /// Whether the server refuses the requests of the tenant, because its data moves.
+    #[cfg(feature = "postgres")]
+    pub(crate) async fn is_paused(&self) -> Result<bool, CliError> {
+        match self.list("", 1).await {
+            Ok(_) => Ok(false),
+            Err(CliError::Refused { code, .. }) if code == "tenant_paused" => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The threads with a text or a title that has these words.
     pub(crate) async fn search(
         &self,

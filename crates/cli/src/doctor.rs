@@ -13,7 +13,7 @@ use server::{
 };
 use std::io::ErrorKind;
 use std::path::Path;
-use store::{EventLog as _, StoreError, ThreadRows, ThreadTable as _};
+use store::{StoreError, ThreadRows};
 
 pub(crate) async fn doctor(
     place: &StoreLocation,
@@ -58,7 +58,7 @@ pub(crate) async fn doctor(
     } else {
         OpenMode::ReadOnly
     };
-    match App::open(config, &directory, mode) {
+    match App::open(config, &directory, mode).await {
         Err(OpenError::NoStore { .. }) => {
             report.sound("store (none yet; `loomline serve` or `loomline run` makes it)")?;
         }
@@ -72,12 +72,20 @@ pub(crate) async fn doctor(
         }
         Ok(app) => {
             report.sound(opens)?;
+            #[cfg(feature = "postgres")]
+            for shard in app.shards() {
+                if let Some(store) = place.database(&shard, OpenMode::ReadOnly).await? {
+                    named(&app, &shard, output)?;
+                    look_at_database(&store, &mut report).await?;
+                }
+            }
             if rebuild {
                 let progress = Progress::of_work("rebuilding the tables", output);
-                app.store()
-                    .rebuild_tables()
-                    .await
-                    .map_err(RuntimeError::from)?;
+                for shard in app.shards() {
+                    let only = crate::store::only(&app, &shard)?;
+                    let tables = only.default_store().rebuild_tables().await;
+                    tables.map_err(RuntimeError::from)?;
+                }
                 drop(progress);
                 report.sound("tables and full-text index are rebuilt from the log")?;
             }
@@ -85,6 +93,53 @@ pub(crate) async fn doctor(
         }
     }
     report.end()
+}
+
+/// Shows the settings of a database on which the safety of its data depends, and its nodes.
+#[cfg(feature = "postgres")]
+async fn look_at_database(
+    store: &server::PostgresStore,
+    report: &mut Report<'_>,
+) -> Result<(), CliError> {
+    let check = "database";
+    let found = match store.report().await {
+        Ok(found) => found,
+        Err(error) => return report.found(check, &render_error(&error), None),
+    };
+    let on = |is_on| if is_on { "on" } else { "off" };
+    report.sound(&clean(&format!(
+        "database: PostgreSQL {}; synchronous_commit = {}, synchronous_standby_names = {:?}, fsync = {}, \
+         full_page_writes = {}",
+        found.version,
+        found.synchronous_commit,
+        found.synchronous_standby_names,
+        on(found.fsync),
+        on(found.full_page_writes),
+    )))?;
+    for standby in &found.standbys {
+        let word = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
+        let (state, sync) = (word(&standby.state), word(&standby.sync_state));
+        report.noted(check, &format!("standby {}: {state}, {sync}", standby.name))?;
+    }
+    for node in &found.nodes {
+        let state = if node.is_alive {
+            "alive"
+        } else {
+            "its lease has ended"
+        };
+        report.noted(
+            check,
+            &format!("node {}, version {}: {state}", node.name, node.version),
+        )?;
+    }
+    for warning in &found.warnings {
+        report.warned(
+            check,
+            &warning.to_string(),
+            "see docs/guides/several-servers.md for what each deployment promises",
+        )?;
+    }
+    Ok(())
 }
 
 /// Warns of files that other users may read, which may be intended.
@@ -122,15 +177,31 @@ async fn look_over(
     seal: Option<&Seal>,
     report: &mut Report<'_>,
 ) -> Result<(), CliError> {
-    look_at_pages(app, directory, report).await?;
+    for shard in app.shards() {
+        named(app, &shard, report.output)?;
+        look_at_pages(&crate::store::only(app, &shard)?, directory, report).await?;
+    }
     if let Some(seal) = seal {
         look_at_seal(app, seal, report).await?;
     }
     if report.n_findings > 0 {
         return Ok(());
     }
-    look_at_runs(app, directory, report).await?;
-    usage(app, directory, report).await
+    for shard in app.shards() {
+        named(app, &shard, report.output)?;
+        let only = crate::store::only(app, &shard)?;
+        look_at_runs(&only, directory, report).await?;
+        usage(&only, directory, report).await?;
+    }
+    Ok(())
+}
+
+/// The name of a database as a heading, if there are several.
+fn named(app: &App, shard: &str, output: &Output) -> Result<(), CliError> {
+    if app.shards().len() == 1 {
+        return Ok(());
+    }
+    output.line(&format!("{DIM}database {shard}{DIM:#}"))
 }
 
 /// Lists the runs that were interrupted by the end of their process. They are not a fault of the store.
@@ -140,7 +211,7 @@ async fn look_at_runs(
     report: &mut Report<'_>,
 ) -> Result<(), CliError> {
     let check = "runs";
-    let store = app.store();
+    let store = app.default_store();
     let poisoned = match store.poisoned().await {
         Ok(poisoned) => poisoned,
         Err(error) => {
@@ -185,7 +256,7 @@ async fn look_at_pages(
 ) -> Result<(), CliError> {
     let check = "store is sound";
     let progress = Progress::of_work("checking the store", report.output);
-    let checked = app.store().findings().await;
+    let checked = app.default_store().findings().await;
     drop(progress);
     match checked {
         Ok(findings) if findings.is_empty() => report
@@ -236,7 +307,7 @@ async fn look_at_seal(app: &App, seal: &Seal, report: &mut Report<'_>) -> Result
 
 /// The usage of each tenant, with its limits.
 async fn usage(app: &App, directory: &Path, report: &mut Report<'_>) -> Result<(), CliError> {
-    let usage = match app.runtime().store().usage().await {
+    let usage = match app.default_store().usage().await {
         Ok(usage) => usage,
         Err(error) => {
             return report.found(
@@ -311,6 +382,8 @@ fn kind(error: &StoreError) -> Kind {
         | StoreError::Conflict { .. }
         | StoreError::Fenced { .. }
         | StoreError::Moved { .. }
+        | StoreError::AheadOfLog { .. }
+        | StoreError::DeadNode
         | StoreError::Repeated { .. }
         | StoreError::NoSuchObject { .. }
         | StoreError::HasForks { .. }
@@ -357,7 +430,12 @@ async fn can_list(app: &App) -> bool {
             limit: 1,
             ..ThreadRows::default()
         };
-        if app.runtime().list(&tenant.into(), page).await.is_err() {
+        if app
+            .default_runtime()
+            .list(&tenant.into(), page)
+            .await
+            .is_err()
+        {
             return false;
         }
     }

@@ -50,7 +50,7 @@ pub(crate) async fn export(
     let contents = contents.map(|directory| ContentDirectory::new(directory, to, output));
     let contents = contents.transpose()?;
     let progress = Progress::of_work("exporting the thread", output);
-    let exported = match place.reach(whose, OpenMode::ReadOnly)? {
+    let exported = match place.reach(whose, OpenMode::ReadOnly).await? {
         Reach::Server(client) => exported(&client, key, to).await?,
         Reach::Store(app, tenant) => {
             let exported = app.export(&tenant, key, to.form().of()).await;
@@ -114,7 +114,7 @@ pub(crate) async fn import(
     if let Some(contents) = contents {
         text = contents.put_back(&text, &file.display().to_string())?;
     }
-    let reach = place.reach(whose, OpenMode::ReadWrite)?;
+    let reach = place.reach(whose, OpenMode::ReadWrite).await?;
     let progress = Progress::of_work("importing the conversation", output);
     let Imported { thread, losses } = match &reach {
         Reach::Server(client) => client.import(&source, key.as_deref(), text).await?,

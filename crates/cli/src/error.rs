@@ -25,6 +25,9 @@ pub(crate) enum CliError {
     /// The configuration was to be read again.
     #[error("the keys stay as they are")]
     Reload(#[source] Box<Self>),
+    /// A changed configuration of tenants is refused.
+    #[error(transparent)]
+    Tenants(server::TenantsRefused),
     /// The new key of a store is none.
     #[error("{variable} has no key")]
     NewKey {
@@ -41,6 +44,14 @@ pub(crate) enum CliError {
     NoStore {
         /// The data directory.
         directory: PathBuf,
+    },
+    /// The command works on a store in a file, and the store is a database.
+    #[error(
+        "[store] names a PostgreSQL database, and this command works on a store in a file; {instead}"
+    )]
+    StoreIsDatabase {
+        /// The way for a database.
+        instead: &'static str,
     },
     /// A backup or a restore failed.
     #[error(transparent)]
@@ -299,6 +310,13 @@ pub(crate) enum CliError {
     /// Something that was to be purged is still there.
     #[error("the purge is not complete: {why}")]
     NotPurged {
+        /// Why.
+        why: String,
+    },
+    /// The data of a tenant is not in another database.
+    #[cfg(feature = "postgres")]
+    #[error("the tenant is not moved: {why}")]
+    NotMoved {
         /// Why.
         why: String,
     },

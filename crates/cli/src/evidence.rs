@@ -3,7 +3,7 @@
 use crate::args::{ProveOptions, SealOptions};
 use crate::error::CliError;
 use crate::output::{BAD, DIM, GOOD, Output, clean};
-use crate::store::StoreLocation;
+use crate::store::{StoreLocation, chosen, only};
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use jiff::Timestamp;
 use runtime::RuntimeError;
@@ -12,8 +12,8 @@ use serde_json::json;
 use server::{App, ChainEnd, Compared};
 use std::fmt::Write as _;
 use std::path::Path;
+use store::StoreError;
 use store::objects::sha256;
-use store::{StoreError, ThreadTable as _};
 use timeline::ThreadId;
 
 /// The thread with this id, or with this key of a tenant.
@@ -22,7 +22,7 @@ pub(crate) async fn thread_id(
     name: &str,
     tenant: Option<&str>,
 ) -> Result<ThreadId, CliError> {
-    let store = app.store();
+    let store = app.default_store();
     let id: ThreadId = name.into();
     match store.row(&id).await {
         Err(StoreError::NotFound) => {
@@ -45,8 +45,9 @@ pub(crate) async fn prove(
     options: &ProveOptions,
     output: &Output,
 ) -> Result<(), CliError> {
-    let app = place.look()?;
-    let store = app.store();
+    let app = place.look().await?;
+    let app = chosen(&app, options.shard.as_deref(), options.tenant.as_deref())?;
+    let store = app.default_store();
     let id = thread_id(&app, &options.thread, options.tenant.as_deref()).await?;
     let chain = store.chain(&id).await.map_err(RuntimeError::from)?;
     for block in &chain.blocks {
@@ -117,16 +118,46 @@ struct SealedThread {
 const VERSION: u32 = 1;
 const ALGORITHM: &str = "ed25519";
 
+/// Whether a thread of a database belongs to a tenant of this database. A moved tenant may have left its former data.
+async fn is_current(app: &App, shard: &str, thread: &ThreadId) -> Result<bool, CliError> {
+    if app.shards().len() == 1 {
+        return Ok(true);
+    }
+    match only(app, shard)?.default_store().row(thread).await {
+        Ok(row) => Ok(app.shard(&row.tenant) == shard),
+        Err(StoreError::NotFound) => Ok(false),
+        Err(error) => Err(RuntimeError::from(error).into()),
+    }
+}
+
+/// Compares the end of a log with that in the database of its tenant.
+async fn compare(app: &App, end: &ChainEnd) -> Result<Compared, CliError> {
+    for shard in app.shards() {
+        if is_current(app, &shard, &end.thread.as_str().into()).await? {
+            let store = only(app, &shard)?;
+            let here = store.default_store().compare(end.clone()).await;
+            return Ok(here.map_err(RuntimeError::from)?);
+        }
+    }
+    Ok(Compared::Missing)
+}
+
 /// Writes a seal of all threads.
 pub(crate) async fn seal(
     place: &StoreLocation,
     options: &SealOptions,
     output: &Output,
 ) -> Result<(), CliError> {
-    let app = place.look()?;
-    let ends = app.store().chain_ends().await;
-    let ends = ends.map_err(RuntimeError::from)?;
-    let threads: Vec<_> = ends.into_iter().map(sealed).collect();
+    let app = place.look().await?;
+    let mut threads = Vec::new();
+    for shard in app.shards() {
+        let ends = only(&app, &shard)?.default_store().chain_ends().await;
+        for end in ends.map_err(RuntimeError::from)? {
+            if is_current(&app, &shard, &end.thread.as_str().into()).await? {
+                threads.push(sealed(end));
+            }
+        }
+    }
     let mut seal = Seal {
         version: VERSION,
         at: Timestamp::now(),
@@ -231,7 +262,7 @@ impl Seal {
                 sum: sum.unwrap_or_default(),
             };
             let tail = thread.tail;
-            let what = match app.store().compare(end).await.map_err(RuntimeError::from)? {
+            let what = match compare(app, &end).await? {
                 Compared::Continues => continue,
                 Compared::Older(now) => format!(
                     "the database is older than the seal: the log ends with event {now}, and it had {tail}"

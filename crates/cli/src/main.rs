@@ -233,6 +233,8 @@ fn code(output: &Output, error: &CliError) -> ExitCode {
         CliError::Interrupted { signal, .. } => signal.exit_code(),
         CliError::Backup(error) => backup::code(error),
         CliError::Transfer(error) => tenant::code(error),
+        #[cfg(feature = "postgres")]
+        CliError::NotMoved { .. } => 1,
         CliError::Io { .. }
         | CliError::Open(_)
         | CliError::Runtime(_)
@@ -254,9 +256,11 @@ fn code(output: &Output, error: &CliError) -> ExitCode {
         | CliError::AddressInUse { .. }
         | CliError::Config(..)
         | CliError::Reload(_)
+        | CliError::Tenants(_)
         | CliError::Exchange(_)
         | CliError::Key(_)
         | CliError::NewKey { .. }
+        | CliError::StoreIsDatabase { .. }
         | CliError::Serve(_)
         | CliError::Telemetry(_)
         | CliError::RunFailed { .. }

@@ -4,7 +4,7 @@ use crate::args::{Purge, Whose};
 use crate::error::CliError;
 use crate::output::{BAD, DIM, GOOD, Output, clean};
 use crate::progress::Progress;
-use crate::store::{Reach, StoreLocation};
+use crate::store::{Reach, StoreLocation, chosen};
 use crate::threads::confirmed;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -21,7 +21,7 @@ pub(crate) async fn purge(
         tenant: options.tenant.clone(),
         server: None,
     };
-    let reach = place.reach(&whose, OpenMode::ReadWrite)?;
+    let reach = place.reach(&whose, OpenMode::ReadWrite).await?;
     let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     let asks = !options.yes && !options.dry_run;
     if asks && !terminal && options.threads.is_empty() {
@@ -45,11 +45,15 @@ pub(crate) async fn purge(
         removed: options.removed,
         dry_run: options.dry_run,
         no_compact: options.no_compact,
+        shard: options.shard,
     };
     let progress = Progress::of_work("purging", output);
     let purged = match &reach {
         Reach::Server(client) => client.purge(&wanted).await,
-        Reach::Store(app, tenant) => app.purge(tenant, &wanted).await.map_err(CliError::from),
+        Reach::Store(app, tenant) => {
+            let app = chosen(app, wanted.shard.as_deref(), Some(tenant.as_str()))?;
+            app.purge(tenant, &wanted).await.map_err(CliError::from)
+        }
     };
     drop(progress);
     reach.close().await?;

@@ -13,6 +13,7 @@ pub(crate) async fn rekey(
     options: &Rekey,
     output: &Output,
 ) -> Result<(), CliError> {
+    place.refuse_database("encrypt the disks of its server")?;
     let key = match &options.new_key_env {
         Some(variable) => Some(new_key(variable)?),
         None => None,

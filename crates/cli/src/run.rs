@@ -30,7 +30,7 @@ pub(crate) async fn run(
     checked(options.thread.as_deref())?;
     options.prompt = prompt(options.prompt)?;
     let key = options.thread.take().unwrap_or_else(|| SystemIds.mint());
-    let (ended, failure) = match place.reach(&options.whose, OpenMode::ReadWrite)? {
+    let (ended, failure) = match place.reach(&options.whose, OpenMode::ReadWrite).await? {
         Reach::Store(app, tenant) => run_here(&app, tenant, &key, options, output).await?,
         Reach::Server(client) => run_there(&client, &key, &options, output).await?,
     };
@@ -78,7 +78,7 @@ async fn run_here(
     output: &Output,
 ) -> Result<(Ended, Option<String>), CliError> {
     app.recover().await?;
-    let runtime = app.runtime();
+    let runtime = app.runtime(&tenant).clone();
     let content = Payload::from(json!([{"type": "input_text", "text": options.prompt}]));
     let request = ReactRequest {
         run: Run {

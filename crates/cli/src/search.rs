@@ -34,7 +34,7 @@ pub(crate) async fn search(
         since,
         may_wait: false,
     };
-    let found = match place.reach(&whose, OpenMode::ReadOnly)? {
+    let found = match place.reach(&whose, OpenMode::ReadOnly).await? {
         Reach::Server(client) => client.search(&query, &filter, limit).await?,
         Reach::Store(app, tenant) => {
             let (mut found, mut after) = (Vec::new(), None);
@@ -46,7 +46,7 @@ pub(crate) async fn search(
                     after,
                     limit: limit - found.len(),
                 };
-                let page = app.runtime().search(&tenant, search).await?;
+                let page = app.runtime(&tenant).search(&tenant, search).await?;
                 found.extend(page.threads.into_iter().map(FoundRow::from));
                 after = page.next;
                 if after.is_none() || found.len() >= limit {

@@ -100,7 +100,9 @@ pub(crate) async fn serve(
     let address = sockets
         .local_addr()
         .map_err(CliError::io("read the listener's address"))?;
-    let app = App::open(config, &directory, OpenMode::ReadWrite).map_err(CliError::Open)?;
+    let app = App::open(config, &directory, OpenMode::ReadWrite)
+        .await
+        .map_err(CliError::Open)?;
     let scheme = if sockets.is_tls() { "https" } else { "http" };
     let url = format!("{scheme}://{address}");
     let page = page_url(scheme, address);

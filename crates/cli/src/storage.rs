@@ -4,7 +4,7 @@ use crate::args::Storage;
 use crate::error::CliError;
 use crate::evidence::thread_id;
 use crate::output::{BOLD, DIM, Output, clean};
-use crate::store::StoreLocation;
+use crate::store::{StoreLocation, chosen};
 use runtime::RuntimeError;
 use serde_json::json;
 use server::{StoreStorage, TenantStorage, ThreadStorage};
@@ -17,8 +17,9 @@ pub(crate) async fn storage(
     options: Storage,
     output: &Output,
 ) -> Result<(), CliError> {
-    let app = place.look()?;
-    let store = app.store();
+    let app = place.look().await?;
+    let app = chosen(&app, options.shard.as_deref(), options.tenant.as_deref())?;
+    let store = app.default_store();
     if let Some(name) = &options.thread {
         let id = thread_id(&app, name, options.tenant.as_deref()).await?;
         let thread = store.thread_storage(&id).await;

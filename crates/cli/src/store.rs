@@ -5,9 +5,11 @@ use crate::client::Client;
 use crate::environment::environment;
 use crate::error::CliError;
 use crate::setup::ModelChoice;
-use runtime::TenantId;
+#[cfg(feature = "postgres")]
+use runtime::Quotas;
+use runtime::{Ids as _, SystemIds, TenantId};
 use server::auth::tenant_of;
-use server::config::Checked;
+use server::config::{Checked, DEFAULT_SHARD};
 use server::telemetry::{self, TelemetryConfig, TelemetryGuard};
 use server::{App, Config, LocalServer, OpenError, OpenMode, StoreKey};
 use std::path::PathBuf;
@@ -109,7 +111,7 @@ impl StoreLocation {
 
     /// Opens access to the threads of a tenant: the named one, or the only one. The access is through
     /// the named server, else the server of the data directory, else the store itself.
-    pub(crate) fn reach(&self, whose: &Whose, mode: OpenMode) -> Result<Reach, CliError> {
+    pub(crate) async fn reach(&self, whose: &Whose, mode: OpenMode) -> Result<Reach, CliError> {
         if let Some(url) = &whose.server {
             if self.model.is_some() {
                 return Err(CliError::Usage {
@@ -132,23 +134,59 @@ impl StoreLocation {
             }
             return Client::local(server, whose.tenant.clone()).map(Reach::Server);
         }
-        let config = self.config()?;
+        let mut config = self.config()?;
         let tenants = config.tenants.keys().map(String::as_str);
         let tenant =
             tenant_of(tenants, whose.tenant.as_deref()).map_err(|error| CliError::Usage {
                 what: error.to_string(),
             })?;
-        let app = App::open(config, &directory, mode);
+        // A command is no server: under the name of one, it would take that one's runs.
+        config.server.node = Some(SystemIds.mint());
+        let app = App::open(config, &directory, mode).await;
         let app = app.map_err(|error| unopened(error, directory))?;
         Ok(Reach::Store(Box::new(app), tenant))
     }
 
     /// Opens the store for reading only.
-    pub(crate) fn look(&self) -> Result<App, CliError> {
+    pub(crate) async fn look(&self) -> Result<App, CliError> {
         let config = self.config()?;
         let directory = self.directory(&config)?;
-        let app = App::open(config, &directory, OpenMode::ReadOnly);
+        let app = App::open(config, &directory, OpenMode::ReadOnly).await;
         app.map_err(|error| unopened(error, directory))
+    }
+
+    /// The database of a shard; none if the default one is a file. A server may use it.
+    #[cfg(feature = "postgres")]
+    pub(crate) async fn database(
+        &self,
+        shard: &str,
+        mode: OpenMode,
+    ) -> Result<Option<server::PostgresStore>, CliError> {
+        // The keys of providers may be missing here: only the server needs them.
+        let store = self.checked()?.config.store;
+        let database = if shard == DEFAULT_SHARD {
+            store.postgres
+        } else {
+            let unknown = || no_shard(shard, store.shards.keys());
+            Some(store.shards.get(shard).cloned().ok_or_else(unknown)?)
+        };
+        match database {
+            None => Ok(None),
+            Some(database) => {
+                let opened = Box::pin(database.open(mode, Quotas::default())).await;
+                opened.map(Some).map_err(CliError::Open)
+            }
+        }
+    }
+
+    /// The named shard, else that of a tenant.
+    pub(crate) fn shard(&self, named: Option<String>, tenant: &str) -> Result<String, CliError> {
+        if let Some(named) = named {
+            return Ok(named);
+        }
+        let tenants = self.checked()?.config.tenants;
+        let shard = tenants.get(tenant).and_then(|it| it.shard.clone());
+        Ok(shard.unwrap_or_else(|| DEFAULT_SHARD.to_owned()))
     }
 
     /// The store's file, which exists, and its key.
@@ -174,6 +212,24 @@ impl StoreLocation {
         });
         work.await.map_err(|_| CliError::WorkerStopped)?
     }
+
+    /// Refuses the shard of a tenant that is in a database, which this build can't use.
+    #[cfg(not(feature = "postgres"))]
+    pub(crate) fn refuse_build_without_database(&self, shard: &str) -> Result<(), CliError> {
+        let is_database = self.checked()?.config.store.postgres.is_some();
+        if is_database || shard != DEFAULT_SHARD {
+            return Err(CliError::Open(OpenError::NoPostgres));
+        }
+        Ok(())
+    }
+
+    /// Refuses a command that works on a store in a file, if the configuration names a database.
+    pub(crate) fn refuse_database(&self, instead: &'static str) -> Result<(), CliError> {
+        match self.checked()?.config.store.postgres {
+            Some(_) => Err(CliError::StoreIsDatabase { instead }),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The named tenant, or the only one.
@@ -182,6 +238,42 @@ pub(crate) fn tenant(app: &App, name: Option<&str>) -> Result<TenantId, CliError
     tenant_of(tenants, name).map_err(|error| CliError::Usage {
         what: error.to_string(),
     })
+}
+
+/// The deployment with one database alone.
+pub(crate) fn only(app: &App, shard: &str) -> Result<App, CliError> {
+    let unknown = || no_shard(shard, app.shards().iter());
+    app.with_only(shard).ok_or_else(unknown)
+}
+
+/// The deployment with the database of a shard alone, else with that of the named tenant or of the only one, else with the
+/// default database.
+pub(crate) fn chosen(
+    app: &App,
+    shard: Option<&str>,
+    tenant: Option<&str>,
+) -> Result<App, CliError> {
+    match (shard, tenant) {
+        (Some(shard), _) => only(app, shard),
+        (None, Some(tenant)) => only(app, app.shard(&tenant.into())),
+        (None, None) => {
+            let mut tenants = app.config().tenants.keys();
+            match (tenants.next(), tenants.next()) {
+                (Some(tenant), None) => only(app, app.shard(&tenant.as_str().into())),
+                _ => only(app, DEFAULT_SHARD),
+            }
+        }
+    }
+}
+
+fn no_shard<'a>(shard: &str, known: impl Iterator<Item = &'a String>) -> CliError {
+    let known: Vec<_> = known.map(String::as_str).collect();
+    CliError::Usage {
+        what: format!(
+            "there is no shard {shard:?}, expected one of: {}",
+            known.join(", ")
+        ),
+    }
 }
 
 /// Checks the thread key, if one is named.

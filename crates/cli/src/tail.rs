@@ -86,12 +86,12 @@ pub(crate) async fn tail(
 ) -> Result<(), CliError> {
     let mut printer = Printer::new(&options, output);
     let key = options.key.as_str();
-    let reach = place.reach(&options.whose, OpenMode::ReadOnly)?;
+    let reach = place.reach(&options.whose, OpenMode::ReadOnly).await?;
     let (app, tenant) = match reach {
         Reach::Store(app, tenant) => (app, tenant),
         Reach::Server(client) => return tail_there(&client, &options, printer).await,
     };
-    app.runtime()
+    app.runtime(&tenant)
         .find(&tenant, key)
         .await
         .map_err(|error| missing(error, key))?;
@@ -100,7 +100,10 @@ pub(crate) async fn tail(
     let mut after = printer.start();
     let mut is_waiting = false;
     loop {
-        let page = app.runtime().read(&tenant, key, after, 1_000).await?;
+        let page = app
+            .runtime(&tenant)
+            .read(&tenant, key, after, 1_000)
+            .await?;
         for logged in &page {
             after = logged.record.seq;
             printer.record(logged)?;

@@ -44,11 +44,11 @@ pub(crate) async fn threads(
             whose,
         } => {
             checked(new_key.as_deref())?;
-            let reach = place.reach(&whose, OpenMode::ReadWrite)?;
+            let reach = place.reach(&whose, OpenMode::ReadWrite).await?;
             let new = match &reach {
                 Reach::Server(client) => client.fork(&key, new_key, at).await?,
                 Reach::Store(app, tenant) => {
-                    let fork = app.runtime().fork(tenant, &key, new_key, at.map(Seq));
+                    let fork = app.runtime(tenant).fork(tenant, &key, new_key, at.map(Seq));
                     let row = fork.await.map_err(|error| missing(error, &key))?;
                     row.thread.key.unwrap_or_default()
                 }
@@ -60,7 +60,7 @@ pub(crate) async fn threads(
         Threads::Compact(options) => compact::compact(place, options, output).await,
         Threads::Tree { key, whose } => tree::tree(place, &whose, &key, output).await,
         Threads::Delete { key, yes, whose } => {
-            let reach = place.reach(&whose, OpenMode::ReadWrite)?;
+            let reach = place.reach(&whose, OpenMode::ReadWrite).await?;
             let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
             let question = format!("Delete thread {} and everything of it?", clean(&key));
             if terminal && !yes && !confirmed(&question, std::io::stdin().lock())? {
@@ -70,10 +70,10 @@ pub(crate) async fn threads(
             match &reach {
                 Reach::Server(client) => client.delete(&key).await?,
                 Reach::Store(app, tenant) => {
-                    let deleted = app.runtime().delete(tenant, &key).await;
+                    let deleted = app.runtime(tenant).delete(tenant, &key).await;
                     deleted.map_err(|error| missing(error, &key))?;
                     // No server does it later.
-                    let reclaimed = app.store().reclaim().await;
+                    let reclaimed = app.store(tenant).reclaim().await;
                     reclaimed.map_err(RuntimeError::from)?;
                 }
             }
@@ -132,9 +132,9 @@ pub(crate) async fn all_events(
             }
         },
         Reach::Store(app, tenant) => {
-            app.runtime().find(tenant, key).await?;
+            app.runtime(tenant).find(tenant, key).await?;
             loop {
-                let page = app.runtime().read(tenant, key, after, PAGE).await?;
+                let page = app.runtime(tenant).read(tenant, key, after, PAGE).await?;
                 let Some(last) = page.last() else {
                     return Ok(());
                 };
@@ -154,7 +154,7 @@ async fn list(
     limit: usize,
     output: &Output,
 ) -> Result<(), CliError> {
-    let threads = match place.reach(whose, OpenMode::ReadOnly)? {
+    let threads = match place.reach(whose, OpenMode::ReadOnly).await? {
         Reach::Server(client) => client.list(&prefix, limit).await?,
         Reach::Store(app, tenant) => {
             let page = ThreadRows {
@@ -163,7 +163,7 @@ async fn list(
                 filter: ThreadFilter::default(),
                 limit,
             };
-            let rows = app.runtime().list(&tenant, page).await?;
+            let rows = app.runtime(&tenant).list(&tenant, page).await?;
             rows.into_iter().map(Listed::from).collect()
         }
     };

@@ -55,7 +55,7 @@ pub(crate) async fn trace(
         all,
         whose,
     } = options;
-    let reach = place.reach(&whose, OpenMode::ReadOnly)?;
+    let reach = place.reach(&whose, OpenMode::ReadOnly).await?;
     let runs = read(&reach, &key).await?;
     let is_wanted = |it: &TracedRun| match &run {
         Some(id) => it.reaction.execution.id.as_str() == id,

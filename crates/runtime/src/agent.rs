@@ -21,7 +21,10 @@ use crate::error::AnswerRefusal;
 use crate::handoff::{self, HandoffJournal};
 use crate::reactor::{MessagesForModel, Reacted, Reactor, ReactorError, Resumed, StepRun};
 use agents::telemetry;
-use agents::{Agent, AgentError, AgentState, Answers, Next, StepContext, StepOutcome as Cycle};
+use agents::{
+    Agent, AgentError, AgentOptions, AgentState, Answers, Next, OptionsError, StepContext,
+    StepOutcome as Cycle,
+};
 use answers::SubmittedAnswers;
 use failure::{CycleError, failed, unwritable};
 use futures_util::future::BoxFuture;
@@ -36,7 +39,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use store::Run;
 use timeline::{Answer, Item, OpenCall, Payload, StepOutcome};
-use upp::{Messages, ToolResult};
+use upp::{Messages, Model, Script, Scripted, Tool, ToolResult};
 
 /// Runs an agent step by step under the runtime.
 ///
@@ -88,6 +91,20 @@ impl AgentReactor {
         }
     }
 
+    /// The scripted reactor: it needs no model. A script has the answers; without one, the text of the
+    /// last message decides ([`Scripted`]).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Agent::new`], for tools that can't be used.
+    pub fn scripted(script: Option<Script>, tools: Vec<Tool>) -> Result<Self, OptionsError> {
+        let model = script.map_or_else(Scripted::new, Scripted::with_script);
+        let mut options = AgentOptions::new("scripted", Arc::new(model));
+        options.id = Some("scripted".into());
+        options.tools = tools;
+        Agent::new(options).map(Self::new)
+    }
+
     /// Lets runs select one of these models instead of the agent's.
     #[must_use]
     pub fn with_models(self, models: Arc<dyn Models>) -> Self {
@@ -104,6 +121,31 @@ impl AgentReactor {
             compaction: Some(Arc::new(policy)),
             ..self
         }
+    }
+
+    /// The agent's name.
+    pub(crate) fn name(&self) -> &str {
+        self.agent.name()
+    }
+
+    /// The reactor with another model, for one step.
+    pub(crate) fn for_step(
+        &self,
+        model: Arc<dyn Model>,
+        step: &mut StepRun,
+    ) -> Result<Self, OptionsError> {
+        let memory = step.memory.as_mut();
+        if let Some(memory) = memory.and_then(|it| it.downcast_mut::<Remembered>()) {
+            // It has the model of the step before.
+            memory.configured = None;
+        }
+        let mut options = self.agent.options().clone();
+        options.id = Some(self.agent.id().into());
+        options.model = model;
+        Ok(Self {
+            agent: self.agent.with_options(options)?,
+            ..self.clone()
+        })
     }
 
     /// Checks whether the agent can run with these parameters.

@@ -14,11 +14,10 @@ use interop::parts::{StepResponse, ToolPart};
 use jiff::Timestamp;
 use serde_json::json;
 use std::sync::Arc;
-use store::Run;
-use store::{Filter, TenantId};
+use store::{Filter, ParentRun, Run, StoreError, TenantId};
 use timeline::{
     Answer, AnswerContent, Command, Ending, Entry, ExecutionId, Interruption, Open, OpenCall,
-    OpenKind, Payload, Rejected, Seq, State, Transcript, Trigger,
+    OpenKind, Payload, Rejected, Seq, State, ThreadId, Transcript, Trigger,
 };
 
 /// Number of posted messages, from a thread's end, that are searched for a call that is no longer
@@ -86,18 +85,30 @@ impl Runtime {
         if let Some(gate) = &terms.gate {
             gate.prepare(&live.thread, live.end()).await?;
         }
+        self.decided(&live, async || {
+            self.answer_once(&live, request.clone(), terms).await
+        })
+        .await
+    }
+
+    async fn answer_once(
+        &self,
+        live: &Arc<Live>,
+        request: AnswerRequest,
+        terms: &Preconditions,
+    ) -> Result<Accepted, RuntimeError> {
         let mut held = live.hold().await?;
         let token = request.token.as_ref();
-        if let Some(first) = self.answered_before(&live, &mut held, token).await? {
+        if let Some(first) = self.answered_before(live, &mut held, token).await? {
             return Ok(first);
         }
         if let Some(seq) = terms.after {
-            self.check_last(&live, &mut held, seq).await?;
+            self.check_last(live, &mut held, seq).await?;
         }
         let mut at = None;
         if let Some(gate) = &terms.gate {
             let mut said = request.item.attached_messages_of();
-            at = Some(judged(&live, &mut held, gate.as_ref(), &mut said).await?);
+            at = Some(judged(live, &mut held, gate.as_ref(), &mut said).await?);
         }
         let core = held.core()?;
         if let Err(refused) = self.check(&core.state, &request) {
@@ -129,10 +140,10 @@ impl Runtime {
             return Err(RuntimeError::QueueFull { limit });
         }
         let admitted = if waits {
-            self.admit_trigger(&live)?
+            self.admit_trigger(live)?
         } else {
             let model = self.inner.reactors.model(&run);
-            self.admit_run(&live, model.as_deref())?
+            self.admit_run(live, model.as_deref())?
         };
         let after = core.tail;
         let item_id = request.item.id.clone();
@@ -158,11 +169,11 @@ impl Runtime {
         if accepted.repeated {
             return Ok(accepted);
         }
-        admitted.resolve(&live);
-        self.ensure_worker(&live, &mut held)?;
+        admitted.resolve(live);
+        self.ensure_worker(live, &mut held)?;
         drop(held);
         let answer = Some(&accepted.item_id);
-        self.wake_later(&live, parent.as_ref(), answer).await;
+        self.wake_later(live, parent.as_ref(), answer).await;
         Ok(accepted)
     }
 
@@ -175,6 +186,21 @@ impl Runtime {
         why: Interruption,
     ) -> Result<Option<ExecutionId>, RuntimeError> {
         self.withdraw_and(live, held, why, Vec::new()).await
+    }
+
+    /// Where the log of a parent ends now, if there is one.
+    async fn parent_end(
+        &self,
+        parent: Option<&ParentRun>,
+    ) -> Result<Vec<(ThreadId, Seq)>, RuntimeError> {
+        let Some(parent) = parent else {
+            return Ok(Vec::new());
+        };
+        match self.inner.store.row(&parent.thread_id).await {
+            Ok(row) => Ok(vec![(row.thread.id, row.tail)]),
+            Err(StoreError::NotFound) => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Withdraws the open calls and appends more in one transaction. Writes nothing if the thread
@@ -199,16 +225,25 @@ impl Runtime {
         stop.content = Some(json!({"itemId": asked, "cancels": open.execution.id}).into());
         let start = self.start(Trigger::New(stop), run)?;
         let execution = started_execution(&start);
-        self.wake_parents(live, parent.as_ref()).await?;
         let end = Command::End {
             ending: Ending::Stopped(why),
         };
         held.core()?.generation += 1;
-        let own = [(None, start), (None, end)];
-        held.commit(own.into_iter().chain(then), None).await?;
+        let own = [(None, start), (None, end)].into_iter().chain(then);
+        let commands: Vec<_> = own.collect();
+        loop {
+            // A parent that falls asleep after this look is woken by nobody, so then it is looked at again.
+            let unmoved = self.parent_end(parent.as_ref()).await?;
+            self.wake_parents(live, parent.as_ref(), None).await?;
+            match held.commit_unmoved(commands.clone(), unmoved).await {
+                Err(RuntimeError::Store(StoreError::Moved { .. })) => {}
+                done => {
+                    done?;
+                    break;
+                }
+            }
+        }
         self.stop_children(children);
-        // A parent that was about to wait saw this thread wait until now.
-        self.wake_later(live, parent.as_ref(), None).await;
         Ok(execution)
     }
 }

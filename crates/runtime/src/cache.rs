@@ -95,7 +95,7 @@ impl Drop for Share {
 type Threads = BTreeMap<ThreadId, Arc<Live>>;
 
 /// Whether a thread may be dropped from memory. Only an unshared one may: two instances of one
-/// thread in a process would fence each other off.
+/// thread in a process would refuse each other's appends.
 fn is_unused(live: &Arc<Live>) -> bool {
     Arc::strong_count(live) == 1 && live.is_idle()
 }

@@ -6,7 +6,7 @@ use crate::live::Live;
 use crate::runtime::Runtime;
 use crate::thread_page::{Chain, Position};
 use store::{Landmark, TenantId};
-use timeline::{Command, Event, Rejected, Removed, Seq, StepId, ThreadUpdate};
+use timeline::{Command, Event, Rejected, Removed, Seq, StepId, Thread, ThreadUpdate};
 
 impl Runtime {
     /// Changes the title or the metadata of a thread, also while an execution runs.
@@ -16,12 +16,33 @@ impl Runtime {
         key: &str,
         update: ThreadUpdate,
     ) -> Result<Seq, RuntimeError> {
+        self.change_thread(tenant, key, move |_| update.clone())
+            .await
+    }
+
+    /// Changes the title or the metadata of a thread by its present ones. Nothing is written for an empty change.
+    /// `change` is called again if another process has written meanwhile.
+    pub async fn change_thread(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        change: impl Fn(&Thread) -> ThreadUpdate + Send + Sync + 'static,
+    ) -> Result<Seq, RuntimeError> {
         let live = self.existing(tenant, key).await?;
-        let ThreadUpdate { title, metadata } = update;
-        let command = Command::Update { title, metadata };
+        let store = self.inner.store.clone();
         self.run_to_completion(async move {
-            let mut held = live.hold().await?;
-            held.commit([(None, command)], None).await
+            live.decided(async || {
+                let mut held = live.hold().await?;
+                // The append is refused if the log has grown since.
+                let row = store.row(&live.thread).await?;
+                let ThreadUpdate { title, metadata } = change(&row.thread);
+                if title.is_none() && metadata.is_none() {
+                    return Ok(row.tail);
+                }
+                let command = Command::Update { title, metadata };
+                held.commit([(None, command)], None).await
+            })
+            .await
         })
         .await
     }
@@ -43,13 +64,18 @@ impl Runtime {
     ) -> Result<Seq, RuntimeError> {
         let live = self.existing(tenant, key).await?;
         self.run_to_completion(async move {
-            let mut held = live.hold().await?;
-            Self::check_removable(&live, &what).await?;
-            let commands = [(None, Command::Remove { what })];
-            let seq = held.commit(commands, None).await?;
-            // What a reactor remembers has it still.
-            held.core()?.generation += 1;
-            Ok(seq)
+            live.decided(async || {
+                let mut held = live.hold().await?;
+                Self::check_removable(&live, &what).await?;
+                let what = what.clone();
+                let seq = held
+                    .commit([(None, Command::Remove { what })], None)
+                    .await?;
+                // What a reactor remembers has it still.
+                held.core()?.generation += 1;
+                Ok(seq)
+            })
+            .await
         })
         .await
     }

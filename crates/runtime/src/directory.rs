@@ -34,9 +34,8 @@ impl PendingThread<'_> {
         self.is_settled = true;
         match made {
             Ok(_) => self.runtime.name(&self.live),
-            // It may be there all the same, with a run that nobody works on; the log knows.
+            // It may be there all the same, with followers and a run without a worker. The log knows.
             Err(RuntimeError::Store(StoreError::Failed(_))) => {
-                self.runtime.drop_live(&self.live);
                 self.runtime.look_after(self.live.thread.clone());
             }
             Err(_) => self.runtime.forget(&self.live),
@@ -78,6 +77,10 @@ impl Runtime {
         tenant: &TenantId,
         key: &str,
     ) -> Result<Arc<Live>, RuntimeError> {
+        if self.inner.store.is_shared() {
+            // Another node may have deleted the thread and made another one of this key.
+            return Ok(self.live_of(self.inner.store.find(tenant, key).await?));
+        }
         let known = {
             let keys = self
                 .inner
@@ -92,7 +95,7 @@ impl Runtime {
                 .live
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            if let Some(live) = live.get(&id) {
+            if let Some(live) = live.get(&id).filter(|live| !live.is_gone()) {
                 live.touch();
                 return Ok(Arc::clone(live));
             }

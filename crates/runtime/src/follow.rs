@@ -1,5 +1,6 @@
 //! Following a thread: live, replayed, or resumed after any event (EK-10).
 
+use crate::lease::LeaseFault;
 use crate::live::Live;
 use crate::pages::{PAGE, Page};
 use futures_util::stream::BoxStream;
@@ -55,7 +56,7 @@ impl Deref for FollowedRecord {
 
 /// The records of a thread after a position: every one, once, in order. They are those of the log,
 /// and the chunks of the running step before they are stored. If such chunks are lost, a reset of
-/// their step follows.
+/// their step follows. If the step has ended, the chunks that the log has of it follow the reset.
 ///
 /// Hints announce new records. A hint may be late or lost, so a follower always reads the log; a
 /// follower that falls behind reads the store.
@@ -64,12 +65,18 @@ pub type Follow = BoxStream<'static, Result<FollowedRecord, StoreError>>;
 pub(crate) fn follow(live: Arc<Live>, after: ReadPosition, until: Until) -> Follow {
     // A thread that is watched stays in memory, so the watch begins here and not at the first poll.
     let mut tail = live.watch();
+    let mut node_lost = live.lost();
+    let n_shortened = live.n_shortened();
     Box::pin(async_stream::try_stream! {
         let mut position = after;
         loop {
             let end = *tail.borrow_and_update();
             if end.gone {
                 Err(StoreError::NotFound)?;
+            }
+            if live.n_shortened() != n_shortened {
+                let (at, tail) = (position.seq, end.seq);
+                Err(StoreError::AheadOfLog { at, tail })?;
             }
             while position.seq < end.seq {
                 let mut page = Reading::of(live.after(position.seq).await?);
@@ -78,6 +85,13 @@ pub(crate) fn follow(live: Arc<Live>, after: ReadPosition, until: Until) -> Foll
                 }
                 while let Some(logged) = page.next() {
                     let last = ends(&logged.record.event, &until);
+                    let cut_off = position.lost_step(&logged.record.event);
+                    if let Some(step) = cut_off.filter(|_| logged.record.seq > position.seq) {
+                        for logged in live.restated(step, position.seq).await? {
+                            position.pass_unstored();
+                            yield FollowedRecord { logged, position };
+                        }
+                    }
                     if position.pass(logged.record.seq, &logged.record.event) {
                         yield FollowedRecord { logged, position };
                     }
@@ -93,7 +107,15 @@ pub(crate) fn follow(live: Arc<Live>, after: ReadPosition, until: Until) -> Foll
             if until == Until::Rest && !end.streaming && position.seq >= end.seq {
                 return;
             }
-            if tail.changed().await.is_err() {
+            let (is_over, is_lost) = tokio::select! {
+                biased;
+                changed = tail.changed() => (changed.is_err(), false),
+                changed = node_lost.changed() => (false, changed.is_ok()),
+            };
+            if is_lost {
+                Err(StoreError::Failed(Box::new(LeaseFault::Ended)))?;
+            }
+            if is_over {
                 return;
             }
         }

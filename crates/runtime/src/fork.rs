@@ -61,7 +61,7 @@ impl Runtime {
         let fork = NewRecord::thread_of(&first).and_then(|thread| thread.fork.clone());
         let store = Arc::clone(&self.inner.store);
         let Some(fork) = fork else {
-            let created = store.get_or_create(tenant, first, None).await?;
+            let created = store.get_or_create(tenant, first, None, None).await?;
             self.inner.subscriptions.wake(tenant);
             return Ok(created);
         };
@@ -69,7 +69,7 @@ impl Runtime {
         let subscriptions = Arc::clone(&self.inner.subscriptions);
         self.run_to_completion(async move {
             let _forks = parent.forks().await;
-            let created = store.get_or_create(&tenant, first, None).await?;
+            let created = store.get_or_create(&tenant, first, None, None).await?;
             subscriptions.wake(&tenant);
             Ok(created)
         })

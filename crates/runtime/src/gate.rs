@@ -78,25 +78,36 @@ impl Preconditions {
 }
 
 impl Runtime {
-    /// Like [`Runtime::record_all`], with a gate that validates the items first.
-    pub async fn record_through(
+    /// Like [`Runtime::record_all`], under preconditions.
+    pub async fn record_on(
         &self,
         tenant: &TenantId,
         key: &str,
-        mut items: Vec<NewItem>,
-        gate: Arc<dyn Gate>,
+        items: Vec<NewItem>,
+        terms: Preconditions,
     ) -> Result<Seq, RuntimeError> {
         let live = self.existing(tenant, key).await?;
         let runtime = self.clone();
         self.run_to_completion(async move {
-            gate.prepare(&live.thread, live.end()).await?;
-            let mut held = live.hold().await?;
-            let at = judged(&live, &mut held, gate.as_ref(), &mut items).await?;
-            let commands = items.into_iter();
-            let commands = commands.map(|item| (Some(at), Command::Record { item }));
-            runtime
-                .append_held(&live, held, None, commands.collect())
-                .await
+            if let Some(gate) = &terms.gate {
+                gate.prepare(&live.thread, live.end()).await?;
+            }
+            live.decided(async || {
+                let mut held = live.hold().await?;
+                if let Some(seq) = terms.after {
+                    runtime.check_last(&live, &mut held, seq).await?;
+                }
+                let (mut items, mut at) = (items.clone(), None);
+                if let Some(gate) = &terms.gate {
+                    at = Some(judged(&live, &mut held, gate.as_ref(), &mut items).await?);
+                }
+                let commands = items.into_iter();
+                let commands = commands.map(|item| (at, Command::Record { item }));
+                runtime
+                    .append_held(&live, held, None, commands.collect())
+                    .await
+            })
+            .await
         })
         .await
     }

@@ -8,6 +8,8 @@
 mod journal;
 mod transfer;
 
+pub(crate) use transfer::Transfer;
+
 pub(crate) use journal::{HandoffJournal, decided};
 
 use agents::Agent;

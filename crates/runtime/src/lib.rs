@@ -21,14 +21,21 @@ mod clock;
 mod compaction;
 mod directory;
 mod error;
+mod external;
 mod follow;
 mod fork;
 mod gate;
 mod growth;
 pub mod handoff;
+mod lease;
 mod live;
+mod node;
 mod observer;
 mod pages;
+#[cfg(not(feature = "planted-bugs"))]
+mod planted;
+#[cfg(feature = "planted-bugs")]
+pub mod planted;
 mod react;
 mod reactor;
 mod recover;
@@ -43,8 +50,10 @@ mod thread_changes;
 mod thread_page;
 mod threads;
 pub mod tree;
+mod tries;
 mod versions;
 mod view;
+mod worker_steps;
 mod writer;
 
 pub use agent::{AgentReactor, CompactionPolicy, Models, OptionsRefused};
@@ -58,8 +67,10 @@ pub use children::{
 pub use clock::{Clock, Ids, SystemClock, SystemIds};
 pub use compaction::{Cut, CutRefusal, IllegalCut, LegalCut, NewCompaction, ThreadCompaction};
 pub use error::{AnswerRefusal, RuntimeError};
+pub use external::ExternalReactor;
 pub use follow::{Follow, FollowedRecord, Until};
 pub use gate::{Gate, GateRequest, Preconditions};
+pub use lease::LeaseFault;
 pub use observer::{Ended, Observer};
 pub use reactor::{MessagesForModel, Reacted, Reactor, ReactorError, Reactors, Resumed, StepRun};
 pub use registry::{AgentReactors, RegistryError};
@@ -70,14 +81,19 @@ pub use request::{
 pub use run_slots::{QueuedTriggers, RunLimits, RunSlot, RunSlots, TenantRunLimits, TenantRuns};
 pub use runtime::{Runtime, RuntimeOptions, Sources};
 pub use store::{
-    Append, Claim, Created, Epoch, Filter, FoundExecution, Head, KeyError, KeyPattern, Landmark,
-    LargeRecord, LimitKind, LimitReached, Logged, MemoryStore, NewRecord, PAGE_BYTES, PageSize,
-    ParentRun, Quotas, Refusals, Run, Side, StorageLimits, StorageUsage, Store, StoreError,
-    TenantId, ThreadFilter, ThreadRow, ThreadRows, Token, WaitingRow, WaitingRows,
+    Append, Appended, Created, Epoch, Filter, FoundExecution, Head, Hint, KeyError, KeyPattern,
+    Landmark, LargeRecord, Lease, LimitKind, LimitReached, Logged, MemoryStore, NewRecord, NodeId,
+    NodeTable, Ownership, PAGE_BYTES, PageSize, ParentRun, Quotas, Refusals, Run, Side,
+    StorageLimits, StorageUsage, Store, StoreError, TenantId, ThreadFilter, ThreadRow, ThreadRows,
+    Token, WaitingRow, WaitingRows,
 };
 pub use store::{objects, search};
 pub use thread_changes::ThreadChanges;
 pub use thread_page::{PageRequest, Position, ThreadPage};
 pub use versions::{MessageVersion, MessageVersions};
 pub use view::{ViewBudget, ViewRefused, ViewShare};
+pub use worker_steps::{
+    AnsweredCall, ExternalAnswer, ExternalError, ExternalSteps, LeaseRef, LeaseRequest, LeaseState,
+    LeasedStep, RefusedAnswer, StepDelta, StepUsage, WorkerPolicy,
+};
 pub use writer::{BlockDelta, StepWriter, WriterStopped};

@@ -1,14 +1,16 @@
 //! A thread in this process: its lock, its state and the tail of its log.
 
 mod commit;
+mod load;
 mod recent;
 mod records;
+mod restate;
 mod size;
 mod transcript;
 mod unstored;
 
 use recent::Recent;
-use records::{apply, logged, with_reset};
+use records::{apply, logged};
 pub(crate) use size::check_size;
 pub(crate) use transcript::read_transcript;
 use unstored::Unstored;
@@ -17,16 +19,18 @@ use crate::cache::Share;
 use crate::clock::Clock;
 use crate::error::RuntimeError;
 use crate::growth::Growth;
+use crate::lease::Node;
 use crate::observer::{Ended, Observer};
 use crate::pages::{Pages, ThreadPages};
+use crate::planted::{self, Bug};
 use crate::run_slots::Occupied;
 use crate::runtime::Inner;
 use crate::thread_changes::Subscriptions;
 use jiff::{SignedDuration, Timestamp};
 use std::any::Any;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use store::{Epoch, Filter, NewRecord, Store, StoreError, TenantId, Token};
+use store::{Appended, Epoch, Filter, NewRecord, NodeId, Store, StoreError, TenantId, Token};
 use timeline::{Command, ExecutionId, Payload, Seq, State, StepId, ThreadId, Transcript};
 use tokio::sync::{Mutex, MutexGuard, watch};
 use tokio::time::Instant;
@@ -48,6 +52,20 @@ pub(crate) struct Tail {
     pub(crate) gone: bool,
 }
 
+/// Why the state in memory may not be that of the log.
+#[derive(Debug)]
+enum Doubt {
+    /// Another node has appended, or has taken the run.
+    Overtaken,
+    /// The result of an append is unknown. The append is in the log if its first record is.
+    Unknown {
+        /// The text of its first record.
+        first: Arc<str>,
+        /// Whether the append takes the run.
+        takes: bool,
+    },
+}
+
 /// A reactor's value for its next step, and the agent and generation it is valid for.
 pub(crate) struct Memory {
     pub(crate) agent: Option<String>,
@@ -60,6 +78,10 @@ pub(crate) struct Core {
     pub(crate) state: State,
     pub(crate) tail: Seq,
     epoch: Epoch,
+    /// Whether this process owns the run: it has started or taken up the execution.
+    pub(crate) owns: bool,
+    /// Another living node that owns the run, as far as is known.
+    pub(crate) owner: Option<NodeId>,
     pub(crate) last_at: Timestamp,
     /// Counts changes of the history by others than the running step. Each change voids the
     /// reactor's memory.
@@ -67,15 +89,10 @@ pub(crate) struct Core {
     pub(crate) memory: Option<Memory>,
     /// The step that this process created or reset and has not run since, so it has no output.
     pub(crate) fresh: Option<StepId>,
-    /// Whether the running attempt may have shown chunks that were lost, because another process
-    /// had the thread. The next commit then voids the step before anything else.
-    may_have_lost: bool,
     /// The chunks that followers see and the log does not have yet.
     unstored: Unstored,
-    /// Whether an append was started whose result is unknown; then the log's contents are unknown.
-    in_doubt: bool,
-    /// Whether an append was refused because another process has claimed the thread.
-    is_fenced: bool,
+    /// Why the state may not be that of the log; then the next owner of the lock loads it.
+    doubt: Option<Doubt>,
     /// The first records of a thread that does not exist yet; the log has none of them.
     unmade: Option<Vec<NewRecord>>,
 }
@@ -90,15 +107,10 @@ impl Core {
     pub(crate) fn is_void(&self) -> bool {
         let step = self.state.active().and_then(|active| active.step.as_ref());
         step.is_some_and(|step| {
-            step.response.is_none() && self.fresh.as_ref() != Some(&step.step.id)
+            step.response.is_none()
+                && self.fresh.as_ref() != Some(&step.step.id)
+                && !planted::has(Bug::ResumesWithoutReset)
         })
-    }
-
-    /// Whether the attempt at this running step can't continue, because chunks of it may be lost.
-    fn is_lost(&self, step: &StepId) -> bool {
-        let running = self.state.active().and_then(|active| active.step.as_ref());
-        running.is_some_and(|running| running.step.id == *step)
-            && (self.fresh.as_ref() == Some(step) || (self.may_have_lost && self.is_void()))
     }
 
     /// The approximate size of the state, in bytes.
@@ -132,11 +144,6 @@ impl Core {
         let mut growth = Growth::default();
         let mut ahead: Option<State> = None;
         let mut n_ahead = records.len();
-        let commands = if self.may_have_lost && self.is_void() {
-            with_reset(commands)
-        } else {
-            commands.into_iter().collect()
-        };
         let mut commands = commands.into_iter().peekable();
         while let Some((at, command)) = commands.next() {
             growth.note(&command);
@@ -190,6 +197,7 @@ pub(crate) struct Live {
     pub(crate) thread: ThreadId,
     pub(crate) tenant: TenantId,
     pub(crate) key: String,
+    node: Arc<Node>,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     observer: Arc<dyn Observer>,
@@ -207,7 +215,15 @@ pub(crate) struct Live {
     /// The size of the log in the store, in bytes.
     log_bytes: AtomicUsize,
     used: std::sync::Mutex<Instant>,
-    /// The thread's share of the process's limits, and the execution that this process runs.
+    /// Whether an append with an unknown result may have started a run.
+    may_have_started: AtomicBool,
+    /// How often an append was refused because another node had written.
+    n_overtaken: AtomicU32,
+    /// How often the store has lost the end of the log.
+    n_shortened: AtomicU32,
+    /// Until when somebody follows the thread at another node, as far as is known.
+    watched: std::sync::Mutex<Option<Instant>>,
+    /// The thread's share of the process's limits.
     pub(crate) occupied: Occupied,
     /// Whether a task of this process works on the thread. Changed only by the owner of the lock.
     pub(crate) worked: AtomicBool,
@@ -233,6 +249,7 @@ impl Live {
             thread,
             tenant,
             key,
+            node: Arc::clone(&inner.node),
             store: Arc::clone(&inner.store),
             clock: Arc::clone(&inner.clock),
             observer: Arc::clone(&inner.observer),
@@ -247,6 +264,10 @@ impl Live {
             message_bytes: inner.options.message_bytes,
             log_bytes: AtomicUsize::new(0),
             used: std::sync::Mutex::new(Instant::now()),
+            may_have_started: AtomicBool::new(false),
+            n_overtaken: AtomicU32::new(0),
+            n_shortened: AtomicU32::new(0),
+            watched: std::sync::Mutex::default(),
             worked: AtomicBool::new(false),
             signal: std::sync::Mutex::default(),
         }
@@ -271,108 +292,20 @@ impl Live {
             state,
             tail: Seq(first.len() as u64),
             epoch: Epoch::default(),
+            owns: false,
+            owner: None,
             last_at: last_at.unwrap_or(Timestamp::UNIX_EPOCH),
             generation: 0,
             memory: None,
             fresh: None,
-            may_have_lost: false,
             unstored: Unstored::default(),
-            in_doubt: false,
-            is_fenced: false,
+            doubt: None,
             unmade: Some(first),
         };
         Self {
             core: Mutex::new(Some(core)),
             recent: RwLock::new(Recent::of(records)),
             ..self
-        }
-    }
-
-    /// Takes the thread's lock; claims the thread first if this process has not. A deleted thread
-    /// is not found.
-    pub(crate) async fn hold(&self) -> Result<LockedThread<'_>, RuntimeError> {
-        self.loaded(self.core.lock().await).await
-    }
-
-    async fn loaded<'a>(
-        &'a self,
-        mut slot: MutexGuard<'a, Option<Core>>,
-    ) -> Result<LockedThread<'a>, RuntimeError> {
-        if self.tail.borrow().gone {
-            return Err(StoreError::NotFound.into());
-        }
-        if slot.as_ref().is_none_or(|core| core.in_doubt) {
-            let claim = self.store.claim(&self.thread).await?;
-            // Nobody else wrote if nobody else claimed the thread.
-            let before = slot.take();
-            let before = before.filter(|before| before.epoch.0 + 1 == claim.epoch.0);
-            let may_have_lost = before.as_ref().is_none_or(|before| before.may_have_lost);
-            // An append that came through has stored the chunks that were not stored before it.
-            let same = before.filter(|before| before.tail == claim.head.tail);
-            self.forget_records(same.is_some());
-            let unstored = same.map(|before| before.unstored).unwrap_or_default();
-            let state = claim.head.state;
-            let streaming = state.active().is_some();
-            self.occupied.queue(state.waiting().len());
-            self.tail.send_replace(Tail {
-                seq: claim.head.tail,
-                streaming,
-                gone: false,
-            });
-            *slot = Some(Core {
-                last_at: claim.head.last_at,
-                tail: claim.head.tail,
-                epoch: claim.epoch,
-                state,
-                // Never one of an earlier claim: requests may have changed the history meanwhile.
-                generation: claim.epoch.0 << 32,
-                memory: None,
-                fresh: None,
-                may_have_lost,
-                unstored,
-                in_doubt: false,
-                is_fenced: false,
-                unmade: None,
-            });
-        }
-        Ok(LockedThread { live: self, slot })
-    }
-
-    /// Takes the thread's lock for the work on a run. It does not take back a thread that another
-    /// process has claimed.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Fenced`] if another process has claimed the thread, as far as is known.
-    pub(crate) async fn hold_run(&self) -> Result<LockedThread<'_>, RuntimeError> {
-        let slot = self.core.lock().await;
-        if slot.as_ref().is_some_and(|core| core.is_fenced) {
-            let thread = self.thread.clone();
-            return Err(StoreError::Fenced { thread }.into());
-        }
-        self.loaded(slot).await
-    }
-
-    /// Takes the thread's lock to write into the running step.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Fenced`] as in [`Self::hold_run`]. [`StoreError::Conflict`] if chunks of the
-    /// step may be lost, or the step was reset: it must start again.
-    pub(crate) async fn hold_step(&self, step: &StepId) -> Result<LockedThread<'_>, RuntimeError> {
-        let mut held = self.hold_run().await?;
-        let core = held.core()?;
-        if core.is_lost(step) {
-            return Err(self.conflict(core.tail).into());
-        }
-        Ok(held)
-    }
-
-    fn conflict(&self, found: Seq) -> StoreError {
-        StoreError::Conflict {
-            thread: self.thread.clone(),
-            expected: Seq::ZERO,
-            found,
         }
     }
 
@@ -388,13 +321,14 @@ impl Live {
         mut first: Vec<NewRecord>,
         records: Vec<NewRecord>,
         token: Option<Token>,
-    ) -> Result<(Seq, Epoch), StoreError> {
+        owner: Option<NodeId>,
+    ) -> Result<Appended, StoreError> {
         first.extend(records);
         let tail = Seq(first.len() as u64);
-        let created = self.store.get_or_create(&self.tenant, first, token);
-        let claim = created.await?.claim;
-        let epoch = claim.ok_or_else(|| StoreError::KeyTaken(self.key.clone()))?;
-        Ok((tail, epoch))
+        let created = self.store.get_or_create(&self.tenant, first, token, owner);
+        let epoch = created.await?.epoch;
+        let epoch = epoch.ok_or_else(|| StoreError::KeyTaken(self.key.clone()))?;
+        Ok(Appended { tail, epoch })
     }
 
     /// The signal of an execution: one for all attempts of this process at it.
@@ -422,10 +356,45 @@ impl Live {
         }
     }
 
+    /// Stops the work on every execution but this one.
+    fn stop_unless(&self, active: Option<&ExecutionId>) {
+        let mut slot = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, signal)) = slot.take_if(|(of, _)| Some(&*of) != active) {
+            signal.cancel();
+        }
+    }
+
     /// Notifies all followers that the thread is deleted.
     pub(crate) fn gone(&self) {
         self.tail.send_modify(|tail| tail.gone = true);
         self.subscriptions.wake(&self.tenant);
+    }
+
+    /// Whether a run streams that another node works on, as far as is known.
+    pub(crate) fn streams_at_other_node(&self) -> bool {
+        self.tail.borrow().streaming && !self.is_worked_on()
+    }
+
+    /// Whether an append with an unknown result may have started a run since the last call, which clears the mark.
+    pub(crate) fn take_unknown_start(&self) -> bool {
+        self.may_have_started.swap(false, Ordering::AcqRel)
+    }
+
+    /// Whether somebody waits for its records.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.tail.receiver_count() > 0
+    }
+
+    /// Whether the store has the thread, or had it.
+    pub(crate) fn is_made(&self) -> bool {
+        // A thread whose state is in use is about to be made, or is there.
+        let core = self.core.try_lock();
+        core.is_ok_and(|core| core.as_ref().is_none_or(|core| !core.is_pending()))
+    }
+
+    /// Whether the thread is deleted, as far as is known.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.tail.borrow().gone
     }
 
     /// The last known position of the log.
@@ -437,14 +406,26 @@ impl Live {
         self.tail.subscribe()
     }
 
+    /// Changes when the store has not answered for so long that followers must read at another node.
+    pub(crate) fn lost(&self) -> watch::Receiver<()> {
+        self.node.lost()
+    }
+
+    /// Ends the work on the thread. A worker that rests calls it under the thread's lock: a run that starts from then on
+    /// finds no worker, and gets one.
+    pub(crate) fn release(&self) {
+        self.occupied.release();
+        self.worked.store(false, Ordering::Release);
+    }
+
     /// Whether a task of this process works on the thread.
     pub(crate) fn is_worked_on(&self) -> bool {
         self.worked.load(Ordering::Acquire)
     }
 
-    /// Whether there is no follower and no run, so that the memory can be released.
+    /// Whether there is no follower and no work here, so that the memory can be released.
     pub(crate) fn is_idle(&self) -> bool {
-        self.tail.receiver_count() == 0 && !self.tail.borrow().streaming
+        self.tail.receiver_count() == 0 && !self.is_worked_on()
     }
 
     /// Records that the thread is in use now.
@@ -467,13 +448,6 @@ impl Live {
 }
 
 impl LockedThread<'_> {
-    /// The thread's state, which is loaded when the lock is taken. After a failed append it is in
-    /// doubt; the next owner of the lock loads it again.
-    pub(crate) fn core(&mut self) -> Result<&mut Core, RuntimeError> {
-        let core = self.slot.as_mut().filter(|core| !core.in_doubt);
-        core.ok_or_else(|| self.live.conflict(Seq::ZERO).into())
-    }
-
     /// Stores a reactor's value for its next step. Between runs it is stored only if the thread's
     /// log is at most 1/4 of the memory limit; otherwise the next run reads the log.
     pub(crate) fn remember(&mut self, memory: Option<Memory>) -> Result<(), RuntimeError> {

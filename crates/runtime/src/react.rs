@@ -40,18 +40,20 @@ impl Runtime {
             loop {
                 n_tries += 1;
                 if let Some(live) = runtime.entered(&request, &terms).await? {
-                    match live.hold().await {
-                        // It was deleted a moment ago: the key is free for a new thread, if that will do.
-                        Err(RuntimeError::Store(StoreError::NotFound)) => runtime.forget(&live),
-                        held => {
-                            return runtime.accept_held(&live, held?, request, &terms).await;
+                    match runtime.accept_on(&live, &request, &terms).await {
+                        // It was deleted a moment ago: the key is free, or another thread's.
+                        Err(RuntimeError::Store(StoreError::NotFound))
+                            if live.is_gone() && n_tries < MAX_TRIES =>
+                        {
+                            runtime.forget(&live);
+                            continue;
                         }
+                        accepted => return accepted,
                     }
                 }
                 runtime.check_new(&request)?;
                 let unmade = runtime.pending_thread(&request.tenant, &request.key)?;
-                let made = runtime.accept_on(&unmade.live, request.clone(), &terms);
-                let made = made.await;
+                let made = runtime.accept_on(&unmade.live, &request, &terms).await;
                 unmade.resolve(&made);
                 match made {
                     // Somebody else has made it a moment ago.
@@ -121,11 +123,14 @@ impl Runtime {
     pub(crate) async fn accept_on(
         &self,
         live: &Arc<Live>,
-        request: ReactRequest,
+        request: &ReactRequest,
         terms: &Preconditions,
     ) -> Result<Accepted, RuntimeError> {
-        let held = live.hold().await?;
-        self.accept_held(live, held, request, terms).await
+        self.decided(live, async || {
+            let held = live.hold().await?;
+            self.accept_held(live, held, request.clone(), terms).await
+        })
+        .await
     }
 
     async fn accept_held(
@@ -193,7 +198,9 @@ impl Runtime {
             abandoned = Abandoned::of(&core.state);
             let active = core.state.active();
             let parent = active.and_then(|it| Run::of(it.execution.run.as_ref()).parent);
-            self.wake_parents(live, parent.as_ref()).await?;
+            let trigger = active.and_then(|it| it.trigger.clone());
+            self.wake_parents(live, parent.as_ref(), trigger.as_ref())
+                .await?;
         }
         let Admission {
             commands,
@@ -306,33 +313,47 @@ impl Runtime {
         let live = self.existing(tenant, key).await?;
         let (runtime, wanted, reason) = (self.clone(), execution.cloned(), reason.to_owned());
         self.run_to_completion(async move {
-            let mut held = live.hold().await?;
-            let state = &held.core()?.state;
-            let active = state.active().map(|active| active.execution.id.clone());
-            let waits = state.open().map(|open| &open.execution.id);
-            if let Some(wanted) = wanted
-                && active.as_ref().or(waits) != Some(&wanted)
-            {
-                return Err(RuntimeError::NotRunning(wanted));
-            }
-            let why = Interruption {
-                reason,
-                detail: None,
-            };
-            let mut active = active;
-            if let Some(id) = &active {
-                runtime
-                    .end(&live, &mut held, id, Ending::Stopped(why))
-                    .await?;
-            } else {
-                active = runtime.withdraw(&live, &mut held, why).await?;
-            }
-            Ok(Cancelled {
-                execution_id: active,
-                seq: held.core()?.tail,
-            })
+            let decided = runtime.decided(&live, async || {
+                let mut held = live.hold().await?;
+                let state = &held.core()?.state;
+                let active = state.active().map(|active| active.execution.id.clone());
+                let waits = state.open().map(|open| &open.execution.id);
+                if let Some(wanted) = &wanted
+                    && active.as_ref().or(waits) != Some(wanted)
+                {
+                    return Err(RuntimeError::NotRunning(wanted.clone()));
+                }
+                let why = Interruption {
+                    reason: reason.clone(),
+                    detail: None,
+                };
+                let mut active = active;
+                if let Some(id) = &active {
+                    runtime
+                        .end(&live, &mut held, id, Ending::Stopped(why))
+                        .await?;
+                } else {
+                    active = runtime.withdraw(&live, &mut held, why).await?;
+                }
+                Ok(Cancelled {
+                    execution_id: active,
+                    seq: held.core()?.tail,
+                })
+            });
+            decided.await
         })
         .await
+    }
+
+    /// Whether this process starts the next queued trigger at the end of an execution. Without a slot it
+    /// leaves the trigger to any node that has one.
+    fn starts_next(&self, live: &Live, state: &State) -> bool {
+        let Some(next) = state.waiting().next() else {
+            return false;
+        };
+        let needs_slot = Run::of(Some(&next.run)).parent.is_none();
+        let has_slot = live.occupied.has_slot() || !needs_slot;
+        !self.inner.shutdown.is_cancelled() && (has_slot || !self.inner.store.is_shared())
     }
 
     /// Ends an execution and starts the next queued one, in one transaction.
@@ -348,9 +369,11 @@ impl Runtime {
         let abandoned = Abandoned::of(state);
         let active = state.active();
         let parent = active.and_then(|it| Run::of(it.execution.run.as_ref()).parent);
-        self.wake_parents(live, parent.as_ref()).await?;
+        let trigger = active.and_then(|it| it.trigger.clone());
+        self.wake_parents(live, parent.as_ref(), trigger.as_ref())
+            .await?;
         let mut commands = vec![(None, Command::End { ending })];
-        if held.core()?.state.waiting().len() > 0 && !self.inner.shutdown.is_cancelled() {
+        if self.starts_next(live, &held.core()?.state) {
             let start = self.start_waiting(&held.core()?.state, None)?;
             commands.push((None, start));
         }

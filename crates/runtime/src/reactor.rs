@@ -3,6 +3,7 @@
 use crate::compaction::StoredCompaction;
 use crate::error::AnswerRefusal;
 use crate::handoff::Handoff;
+use crate::worker_steps::ExternalSteps;
 use crate::writer::{StepWriter, WriterStopped};
 use agents::{Agent, SubAgentHost};
 use futures_util::future::BoxFuture;
@@ -65,6 +66,8 @@ pub struct StepRun {
     pub children: Arc<dyn Children>,
     /// Cancelled when the step must stop.
     pub signal: CancellationToken,
+    /// The steps that workers answer.
+    pub(crate) external: ExternalSteps,
     /// The generation of the thread's history. Another generation voids the reactor's memory.
     pub(crate) generation: u64,
 }
@@ -138,6 +141,9 @@ pub enum ReactorError {
     /// The step was cancelled, interrupted, or taken over by another process.
     #[error("the step was stopped")]
     Stopped,
+    /// The attempt is void, with all that it has streamed. The step runs again.
+    #[error("the step must run again")]
+    Again,
     /// It failed.
     #[error("{detail}")]
     Failed {

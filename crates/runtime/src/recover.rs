@@ -2,11 +2,12 @@
 //! requests.
 
 use crate::error::{RuntimeError, render_error};
+use crate::planted::{self, Bug};
 use crate::run::next_run;
 use crate::run_slots::{QueuedTriggers, RunSlot};
 use crate::runtime::Runtime;
-use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 use store::Run;
 use store::{Head, StoreError, TenantId};
@@ -36,21 +37,40 @@ impl Runtime {
     ///
     /// A request for a thread that is not recovered yet is answered as usual and recovers the
     /// thread.
+    ///
+    /// On a store that several processes share, the process joins as a node. Until it shuts down, it looks
+    /// for threads that no living node runs.
     pub async fn recover(&self) -> Result<usize, RuntimeError> {
-        let threads = self.inner.store.unfinished().await?;
+        if self.inner.store.is_shared() {
+            return self.join().await;
+        }
+        Ok(self.recover_threads(self.inner.store.unfinished().await?))
+    }
+
+    /// Continues these threads in the background, but those that wait for their recovery already.
+    /// Returns their number.
+    pub(crate) fn recover_threads(&self, mut threads: Vec<ThreadId>) -> usize {
+        {
+            let mut unrecovered = self.unrecovered_threads();
+            threads.retain(|thread| unrecovered.insert(thread.clone()));
+        }
         let n = threads.len();
         if n > 0 {
-            self.inner.unrecovered.fetch_add(n, Ordering::Relaxed);
             let runtime = self.clone();
             let recovery = async move { runtime.recover_all(threads).await };
             self.inner.tasks.spawn(recovery);
         }
-        Ok(n)
+        n
+    }
+
+    fn unrecovered_threads(&self) -> MutexGuard<'_, BTreeSet<ThreadId>> {
+        let unrecovered = self.inner.unrecovered.lock();
+        unrecovered.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Number of unfinished threads that are not recovered yet.
     pub fn unrecovered(&self) -> usize {
-        self.inner.unrecovered.load(Ordering::Relaxed)
+        self.unrecovered_threads().len()
     }
 
     async fn recover_all(&self, threads: Vec<ThreadId>) {
@@ -61,7 +81,7 @@ impl Runtime {
             }
             match self.examine(thread.clone()).await {
                 Ok(Some((tenant, left))) => by_tenant.entry(tenant).or_default().push(left),
-                Ok(None) => self.recovered(),
+                Ok(None) => self.recovered(&thread),
                 Err(error) => self.not_recovered(&thread, &error),
             }
         }
@@ -93,7 +113,7 @@ impl Runtime {
                 return;
             };
             match self.recover_one(&left.thread, Some(slot)).await {
-                Ok(()) => self.recovered(),
+                Ok(()) => self.recovered(&left.thread),
                 Err(error) => self.not_recovered(&left.thread, &error),
             }
             if trial.is_some() {
@@ -113,7 +133,9 @@ impl Runtime {
         let Some(run) = next_run(&head.state) else {
             return Ok(None);
         };
-        if self.is_called(&run).await? {
+        if let Some(parent) = self.caller(&run).await? {
+            // It may be behind the limit of a search that finds many sub-agents.
+            self.recover_threads(vec![parent]);
             return Ok(None);
         }
         let active = head.state.active();
@@ -129,19 +151,23 @@ impl Runtime {
         Ok(Some((head.tenant, left)))
     }
 
-    /// Whether a run is a sub-agent's and its parent run is unfinished, too.
-    async fn is_called(&self, run: &Run) -> Result<bool, RuntimeError> {
+    /// The thread of a sub-agent's parent, if the parent's run is to be recovered, too.
+    async fn caller(&self, run: &Run) -> Result<Option<ThreadId>, RuntimeError> {
         let Some(parent) = &run.parent else {
-            return Ok(false);
+            return Ok(None);
         };
         match self.inner.store.head(&parent.thread_id).await {
-            Ok(Head { state, .. }) => Ok(state
-                .active()
-                .is_some_and(|active| active.execution.id == parent.execution_id)),
-            Err(StoreError::NotFound) => Ok(false),
+            // A living node that runs the parent has not found this thread at its recovery.
+            Ok(Head { state, owner, .. }) => {
+                let is_found = owner.is_none() || planted::has(Bug::LeavesChildToParent);
+                let active = state.active().map(|active| &active.execution.id);
+                let is_called = is_found && active == Some(&parent.execution_id);
+                Ok(is_called.then(|| parent.thread_id.clone()))
+            }
+            Err(StoreError::NotFound) => Ok(None),
             Err(error) => {
                 tracing::error!(error = render_error(&error), thread = %parent.thread_id, "the thread that a sub-agent belongs to can't be read");
-                Ok(false)
+                Ok(None)
             }
         }
     }
@@ -153,9 +179,15 @@ impl Runtime {
         slot: Option<RunSlot>,
     ) -> Result<(), RuntimeError> {
         let live = self.live_by_id(thread).await?;
+        live.decided(async || {
+            let mut held = live.hold().await?;
+            self.stop_orphan(&live, &mut held).await
+        })
+        .await?;
         let mut held = live.hold().await?;
-        self.stop_orphan(&live, &mut held).await?;
-        let is_needed = next_run(&held.core()?.state).is_some() && !live.is_worked_on();
+        let core = held.core()?;
+        let is_free = core.owner.is_none() && !live.is_worked_on();
+        let is_needed = is_free && next_run(&core.state).is_some();
         if let Some(slot) = slot.filter(|_| is_needed && !live.occupied.has_slot()) {
             live.occupied.occupy(slot);
         }
@@ -168,24 +200,26 @@ impl Runtime {
         let mut tail = live.watch();
         loop {
             tail.borrow_and_update();
-            let active = live.hold().await?.core()?.state.active().cloned();
-            if active.is_none_or(|active| {
-                live.occupied.has_taken_up(&active.execution.id) && active.n_starts <= 1
-            }) {
+            let mut held = live.hold().await?;
+            let core = held.core()?;
+            let (owns, is_elsewhere) = (core.owns, core.owner.is_some());
+            let active = core.state.active();
+            if is_elsewhere || active.is_none_or(|active| owns && active.n_starts <= 1) {
                 return Ok(());
             }
+            drop(held);
             if tail.changed().await.is_err() {
                 return Ok(());
             }
         }
     }
 
-    fn recovered(&self) {
-        self.inner.unrecovered.fetch_sub(1, Ordering::Relaxed);
+    fn recovered(&self, thread: &ThreadId) {
+        self.unrecovered_threads().remove(thread);
     }
 
     fn not_recovered(&self, thread: &ThreadId, error: &RuntimeError) {
-        self.recovered();
+        self.recovered(thread);
         if !matches!(
             error,
             RuntimeError::Store(StoreError::NotFound | StoreError::Closed)

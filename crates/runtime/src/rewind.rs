@@ -46,7 +46,7 @@ impl Runtime {
             };
             let ending = Ending::Stopped(why);
             commands.extend([start, Command::End { ending }]);
-            self.wake_parents(live, parent.as_ref()).await?;
+            self.wake_parents(live, parent.as_ref(), None).await?;
         }
         let goes = goes.into_iter().map(|what| Command::Remove { what });
         commands.extend(goes);

@@ -8,6 +8,7 @@ use crate::attempt_note::AttemptNote;
 use crate::children::{StepChildren, waiting_parent};
 use crate::error::{RuntimeError, log_failure};
 use crate::live::{Live, LockedThread};
+use crate::planted::{self, Bug};
 use crate::reactor::{Resumed, StepRun};
 use crate::runtime::Runtime;
 use crate::writer::StepWriter;
@@ -18,14 +19,14 @@ use step::origin;
 use store::{Run, StoreError};
 use take_up::must_take_up;
 pub(crate) use take_up::next_run;
-use timeline::{Command, Ending, Interruption, StepId, ThreadId};
+use timeline::{Command, Ending, ExecutionId, Interruption, State, StepId, ThreadId};
 
 /// Pause after the first failure of the store during the work.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// Longest pause between retries of a store that still fails.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// The thread is deleted, closed, or owned by another process, so there is no work here.
+/// The thread is deleted or closed, or another node owns its run, so there is no work here.
 fn is_elsewhere(error: &RuntimeError) -> bool {
     matches!(
         error,
@@ -44,8 +45,7 @@ struct Worked {
 impl Drop for Worked {
     fn drop(&mut self) {
         if self.mine {
-            self.live.occupied.release();
-            self.live.worked.store(false, Ordering::Release);
+            self.live.release();
         }
     }
 }
@@ -80,17 +80,38 @@ impl Again {
     }
 }
 
+/// Whether a bug is planted that takes runs of living nodes.
+fn takes_owned_runs() -> bool {
+    planted::has(Bug::RetakesWhenFenced) || begins_owned_runs()
+}
+
+fn begins_owned_runs() -> bool {
+    planted::has(Bug::WorksOnOwnedRuns) || planted::has(Bug::TakesThreadsOfLiving)
+}
+
+/// An execution that can't run, because its step or its trigger is missing.
+fn broken(state: &State) -> Option<ExecutionId> {
+    let active = state.active()?;
+    let is_broken = active.step.is_none() || active.trigger.is_none();
+    is_broken.then(|| active.execution.id.clone())
+}
+
 impl Runtime {
-    /// Ensures that a thread with pending work has exactly one task of this process. A caller that
-    /// writes calls this before it releases the lock.
+    /// Ensures that a thread with pending work has exactly one task of this process, unless another
+    /// living node owns its run. A caller that writes calls this before it releases the lock.
     pub(crate) fn ensure_worker(
         &self,
         live: &Arc<Live>,
         held: &mut LockedThread<'_>,
     ) -> Result<(), RuntimeError> {
-        let state = &held.core()?.state;
+        let core = held.core()?;
+        let state = &core.state;
         let idle = state.active().is_none() && state.waiting().len() == 0;
-        if idle || self.inner.shutdown.is_cancelled() || live.worked.swap(true, Ordering::AcqRel) {
+        if idle
+            || (core.owner.is_some() && !begins_owned_runs())
+            || self.inner.shutdown.is_cancelled()
+            || live.worked.swap(true, Ordering::AcqRel)
+        {
             return Ok(());
         }
         let (runtime, worked) = (
@@ -129,12 +150,36 @@ impl Runtime {
             };
             match done {
                 Ok(()) => pause = FIRST_PAUSE,
+                Err(RuntimeError::Store(StoreError::Fenced { .. })) => {
+                    match self.let_go(live).await {
+                        Ok(true) => return true,
+                        Ok(false) => {}
+                        Err(error) if is_elsewhere(&error) => return false,
+                        Err(error) => pause = self.paused(&live.thread, &error, pause).await,
+                    }
+                }
                 Err(error) if is_elsewhere(&error) => return false,
+                // Another node has appended: the next turn reads what.
+                Err(RuntimeError::Store(StoreError::Conflict { .. })) => {}
                 Err(error) => pause = self.paused(&live.thread, &error, pause).await,
             }
         }
         self.park(live).await;
         false
+    }
+
+    /// Frees a thread for another worker if another process owns its run. Otherwise this worker takes up the run. A store
+    /// that is not shared knows no owners.
+    async fn let_go(&self, live: &Live) -> Result<bool, RuntimeError> {
+        let mut held = live.hold_cached().await?;
+        let core = held.core()?;
+        // A store of one process does not name another owner.
+        let is_owned = core.owner.is_some() || !self.inner.store.is_shared();
+        let is_free = !core.owns && is_owned && !planted::has(Bug::RetakesWhenFenced);
+        if is_free {
+            live.release();
+        }
+        Ok(is_free)
     }
 
     /// Ensures that a thread has a worker if the store has the thread and it has pending work.
@@ -152,6 +197,23 @@ impl Runtime {
         });
     }
 
+    /// Decides and appends for a request, as [`Live::decided`] does. An append with an unknown result may have started
+    /// a run, so the thread is looked after.
+    pub(crate) async fn decided<T, F>(
+        &self,
+        live: &Live,
+        decide: impl FnMut() -> F,
+    ) -> Result<T, RuntimeError>
+    where
+        F: Future<Output = Result<T, RuntimeError>>,
+    {
+        let done = live.decided(decide).await;
+        if live.take_unknown_start() && !planted::has(Bug::ForgetsUnknownStarts) {
+            self.look_after(live.thread.clone());
+        }
+        done
+    }
+
     async fn paused(&self, thread: &ThreadId, error: &RuntimeError, pause: Duration) -> Duration {
         let what = "the work on a thread failed and goes on after a pause";
         log_failure(error, thread.as_str(), what);
@@ -163,8 +225,21 @@ impl Runtime {
     /// Determines the next action. If the previous attempt died, its partial output is reset first
     /// (ruling 10).
     async fn turn(&self, live: &Arc<Live>) -> Result<Next, RuntimeError> {
-        let mut held = live.hold_run().await?;
-        if must_take_up(live, &held.core()?.state) {
+        let mut held = live.hold_cached().await?;
+        let core = held.core()?;
+        if core.owner.is_some() && !takes_owned_runs() {
+            let thread = live.thread.clone();
+            return Err(StoreError::Fenced { thread }.into());
+        }
+        if let Some(broken) = broken(&core.state) {
+            let detail = "the log has no step or no trigger for this execution";
+            let why = Interruption::new(Interruption::ERROR, detail);
+            self.end(live, &mut held, &broken, Ending::Failed(why))
+                .await?;
+            drop(held);
+            return Box::pin(self.turn(live)).await;
+        }
+        if must_take_up(live, core) {
             return Ok(Next::TakeUp);
         }
         if held.core()?.state.active().is_none() && held.core()?.state.waiting().len() > 0 {
@@ -174,9 +249,7 @@ impl Runtime {
         }
         let core = held.core()?;
         if core.state.active().is_none() {
-            // Under the lock: whoever begins something from here on finds no worker and makes one.
-            live.occupied.release();
-            live.worked.store(false, Ordering::Release);
+            live.release();
             return Ok(Next::Rests);
         }
         if core.is_void() {
@@ -191,10 +264,6 @@ impl Runtime {
         };
         let run = Run::of(active.execution.run.as_ref());
         let (Some(step), Some(trigger)) = (&active.step, &active.trigger) else {
-            let detail = "the log has no step or no trigger for this execution";
-            let why = Interruption::new(Interruption::ERROR, detail);
-            let id = active.execution.id.clone();
-            self.end(live, &mut held, &id, Ending::Failed(why)).await?;
             drop(held);
             return Box::pin(self.turn(live)).await;
         };
@@ -203,7 +272,11 @@ impl Runtime {
         let resumed = step.response.clone().map(|response| Resumed {
             parts: step.parts.clone(),
             response,
-            started: step.started.clone(),
+            started: if planted::has(Bug::RepeatsEffects) {
+                Vec::new()
+            } else {
+                step.started.clone()
+            },
         });
         let n_parts = resumed.as_ref().map_or(0, |it| it.parts.len());
         let (execution, id) = (active.execution.clone(), step.step.id.clone());
@@ -222,6 +295,7 @@ impl Runtime {
             open_calls: active.open_calls.clone(),
             memory: memory.map(|memory| memory.value),
             call_record: Arc::new(call_record),
+            external: self.inner.external.clone(),
             children: Arc::new(children),
             execution,
             origin,

@@ -11,12 +11,14 @@ pub(crate) use occupied::Occupied;
 pub use triggers::QueuedTriggers;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::TenantId;
 use store::{LimitKind, LimitReached};
 use tokio::sync::oneshot;
 
-/// The limits of concurrent runs. By default there are none.
+/// The limits of concurrent runs. By default there are none. Processes that share a store share the limits of tenants and
+/// models.
 #[derive(Clone, Debug)]
 pub struct RunLimits {
     /// Maximum number of concurrent runs of the process.
@@ -75,6 +77,8 @@ pub struct TenantRuns {
 #[derive(Debug, Default)]
 pub struct RunSlots {
     limits: RunLimits,
+    /// Other processes that share the limits of tenants and models.
+    n_others: AtomicUsize,
     counts: Mutex<Counts>,
 }
 
@@ -127,6 +131,7 @@ impl RunSlots {
     pub fn new(limits: RunLimits) -> Arc<Self> {
         Arc::new(Self {
             limits,
+            n_others: AtomicUsize::new(0),
             counts: Mutex::default(),
         })
     }
@@ -134,6 +139,16 @@ impl RunSlots {
     /// The limits.
     pub fn limits(&self) -> &RunLimits {
         &self.limits
+    }
+
+    /// This number of processes share the limits of tenants and models: each has an equal part, at least one run.
+    pub(crate) fn share_with(&self, n_processes: usize) {
+        let n_others = n_processes.saturating_sub(1);
+        self.n_others.store(n_others, Ordering::Relaxed);
+    }
+
+    fn part(&self, max: usize) -> usize {
+        max.div_ceil(self.n_others.load(Ordering::Relaxed).saturating_add(1))
     }
 
     /// Number of runs that execute in this process.
@@ -241,15 +256,16 @@ impl RunSlots {
             self.of_tenant(&claimant.tenant).concurrent_runs,
             "tenant.concurrent_runs",
         );
-        for (running, max, name) in [of_process, of_tenant] {
+        let parts = [of_process.1, self.part(of_tenant.1)];
+        for ((running, limit, name), max) in [of_process, of_tenant].into_iter().zip(parts) {
             let is_beyond_share = claimant.is_resumed && running.resumed >= max.div_ceil(2);
             if running.all >= max || is_beyond_share {
-                return Err(reached(name, max));
+                return Err(reached(name, limit));
             }
         }
         if let Some(model) = &claimant.model
             && let Some(max) = self.limits.models.get(model).copied()
-            && counts.models.get(model).copied().unwrap_or_default() >= max
+            && counts.models.get(model).copied().unwrap_or_default() >= self.part(max)
         {
             return Err(reached("models.NAME.concurrent_runs", max));
         }

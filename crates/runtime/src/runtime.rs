@@ -3,13 +3,15 @@
 use crate::cache::CacheSize;
 use crate::clock::{Clock, Ids, SystemClock, SystemIds};
 use crate::error::RuntimeError;
+use crate::lease::Node;
 use crate::live::Live;
 use crate::observer::{Nobody, Observer};
 use crate::pages::Pages;
 use crate::reactor::Reactors;
 use crate::run_slots::RunSlots;
 use crate::thread_changes::Subscriptions;
-use std::collections::BTreeMap;
+use crate::worker_steps::ExternalSteps;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -64,6 +66,9 @@ pub struct Sources {
     pub observer: Arc<dyn Observer>,
     /// The slots of concurrent runs. Runtimes that share them share their limits.
     pub runs: Arc<RunSlots>,
+    /// The name of this process among the nodes of a shared store. A process that starts again under its name takes up
+    /// its former runs at once.
+    pub node: String,
 }
 
 impl Default for Sources {
@@ -73,18 +78,22 @@ impl Default for Sources {
             ids: Arc::new(SystemIds),
             observer: Arc::new(Nobody),
             runs: Arc::default(),
+            node: SystemIds.mint(),
         }
     }
 }
 
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) node: Arc<Node>,
     pub(crate) reactors: Arc<dyn Reactors>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) runs: Arc<RunSlots>,
-    pub(crate) unrecovered: AtomicUsize,
+    pub(crate) external: ExternalSteps,
+    /// The unfinished threads that wait for their recovery.
+    pub(crate) unrecovered: Mutex<BTreeSet<ThreadId>>,
     /// Locked while a run that may have killed its process is tried again.
     pub(crate) trial: tokio::sync::Mutex<()>,
     pub(crate) options: RuntimeOptions,
@@ -126,23 +135,34 @@ impl Runtime {
             ids,
             observer,
             runs,
+            node,
         } = sources;
+        let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let external = ExternalSteps::new(
+            Arc::clone(&store),
+            Arc::clone(&clock),
+            Arc::clone(&ids),
+            shutdown.clone(),
+            tasks.clone(),
+        );
         Self {
             inner: Arc::new(Inner {
                 store,
+                node: Arc::new(Node::new(node)),
                 reactors,
                 clock,
                 ids,
                 observer,
                 runs,
-                unrecovered: AtomicUsize::new(0),
+                external,
+                unrecovered: Mutex::default(),
                 trial: tokio::sync::Mutex::default(),
                 options,
                 pages: Arc::new(Pages::new(options.thread_cache_bytes)),
                 subscriptions: Arc::default(),
                 cache: Arc::new(CacheSize::new(options.thread_cache_bytes)),
-                tasks: TaskTracker::new(),
-                shutdown: CancellationToken::new(),
+                tasks,
+                shutdown,
                 running: AtomicUsize::new(0),
                 live: Mutex::default(),
                 keys: Mutex::default(),
@@ -158,6 +178,11 @@ impl Runtime {
     /// Sidecar objects of tenants.
     pub fn objects(&self) -> &dyn ObjectTable {
         self.inner.store.objects()
+    }
+
+    /// The steps that workers answer.
+    pub fn external(&self) -> &ExternalSteps {
+        &self.inner.external
     }
 
     /// A new id for an item or for any use of the caller.
@@ -205,6 +230,7 @@ impl Runtime {
         self.inner.shutdown.cancel();
         self.inner.tasks.close();
         self.inner.tasks.wait().await;
+        self.leave().await;
         self.inner.store.close().await?;
         Ok(())
     }

@@ -28,6 +28,13 @@ impl Subscriptions {
         }
     }
 
+    /// Wakes all readers: other nodes may have changed any thread.
+    pub(crate) fn wake_all(&self) {
+        let senders = self.by_tenant.lock();
+        let mut senders = senders.unwrap_or_else(PoisonError::into_inner);
+        senders.retain(|_, sender| sender.send(()).is_ok());
+    }
+
     /// Wakes the readers of the tenant's threads, of which one is deleted.
     pub(crate) fn wake_after_deletion(&self, tenant: &TenantId) {
         let numbers = self.n_deleted.lock();
@@ -45,8 +52,9 @@ impl Subscriptions {
     }
 }
 
-/// Wakes its owner after changes of a tenant's threads that this process makes. It names neither
-/// the thread nor the change: the owner reads the list. Text that a model is writing is no change.
+/// Wakes its owner after changes of a tenant's threads. It names neither the thread nor the change: the
+/// owner reads the list. Text that a model is writing is no change. On a store that several processes
+/// share, it also wakes its owner once a second.
 #[derive(Debug)]
 pub struct ThreadChanges(watch::Receiver<()>);
 

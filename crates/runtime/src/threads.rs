@@ -124,17 +124,20 @@ impl Runtime {
         let live = self.existing(tenant, key).await?;
         let runtime = self.clone();
         self.run_to_completion(async move {
-            let mut held = live.hold().await?;
-            let close = vec![(None, Command::Close)];
-            let why = unwanted("the thread was closed");
-            let withdrawn = runtime
-                .withdraw_and(&live, &mut held, why, close.clone())
-                .await?;
-            if withdrawn.is_none() {
-                held.commit(close, None).await?;
-                held.core()?.generation += 1;
-            }
-            Ok(held.core()?.tail)
+            live.decided(async || {
+                let mut held = live.hold().await?;
+                let close = vec![(None, Command::Close)];
+                let why = unwanted("the thread was closed");
+                let withdrawn = runtime
+                    .withdraw_and(&live, &mut held, why, close.clone())
+                    .await?;
+                if withdrawn.is_none() {
+                    held.commit(close, None).await?;
+                    held.core()?.generation += 1;
+                }
+                Ok(held.core()?.tail)
+            })
+            .await
         })
         .await
     }
@@ -203,8 +206,13 @@ impl Runtime {
     ) -> Result<Seq, RuntimeError> {
         let runtime = self.clone();
         self.run_to_completion(async move {
-            let held = live.hold().await?;
-            runtime.append_held(&live, held, tail, commands).await
+            live.decided(async || {
+                let held = live.hold().await?;
+                runtime
+                    .append_held(&live, held, tail, commands.clone())
+                    .await
+            })
+            .await
         })
         .await
     }
@@ -304,15 +312,18 @@ impl Runtime {
         let live = self.existing(tenant, key).await?;
         let runtime = self.clone();
         self.run_to_completion(async move {
-            let mut held = live.hold().await?;
-            let (found, now) = held.next_position()?;
-            expect_tail(&live, tail, found)?;
-            let last = held.core()?.last_at.min(now);
-            let commands = commands.into_iter();
-            let commands = commands.map(|(at, command)| (Some(at.clamp(last, now)), command));
-            runtime
-                .append_held(&live, held, None, commands.collect())
-                .await
+            live.decided(async || {
+                let mut held = live.hold().await?;
+                let (found, now) = held.next_position()?;
+                expect_tail(&live, tail, found)?;
+                let last = held.core()?.last_at.min(now);
+                let commands = commands.clone().into_iter();
+                let commands = commands.map(|(at, command)| (Some(at.clamp(last, now)), command));
+                runtime
+                    .append_held(&live, held, None, commands.collect())
+                    .await
+            })
+            .await
         })
         .await
     }
@@ -327,7 +338,33 @@ impl Runtime {
         until: Until,
     ) -> Result<Follow, RuntimeError> {
         let live = self.existing(tenant, key).await?;
-        Ok(follow(live, after.into(), until))
+        self.follow_live(live, after.into(), until).await
+    }
+
+    /// Follows a thread from the end of its log that the store has now.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::AheadOfLog`] if the log ends before `after`.
+    pub(crate) async fn follow_live(
+        &self,
+        live: Arc<Live>,
+        after: ReadPosition,
+        until: Until,
+    ) -> Result<Follow, RuntimeError> {
+        if self.inner.store.is_shared() {
+            // Nobody may have followed it here until now.
+            let known = live.end();
+            let tail = self.inner.store.row(&live.thread).await?.tail;
+            live.catch_up(known, tail).await?;
+            self.announce_follower(&live);
+        }
+        if after.seq > live.end() {
+            // A commit can be read a moment before this process has its answer.
+            let row = self.inner.store.row(&live.thread).await?;
+            row.check_position(after.seq)?;
+        }
+        Ok(follow(live, after, until))
     }
 
     /// Reads at most `limit` records after `after`.

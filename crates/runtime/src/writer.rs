@@ -3,6 +3,8 @@
 use crate::compaction::ForModel;
 use crate::error::RuntimeError;
 use crate::live::Live;
+use crate::planted::{self, Bug};
+use crate::tries::Tries;
 use interop::parts::ToolPart;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -299,6 +301,7 @@ impl StepWriter {
                 // A timer that is due already would still take its millisecond.
                 Some(due) if due <= Instant::now() => return self.write().await,
                 Some(due) => tokio::select! {
+                    biased;
                     () = tokio::time::sleep_until(due) => {}
                     () = self.due.notified() => {}
                 },
@@ -456,49 +459,24 @@ impl StepWriter {
 
     /// Writes the buffer. Only the driver of the step does so.
     pub(crate) async fn write(&self) -> Result<(), WriterStopped> {
-        let result = async {
-            let mut held = self.live.hold_step(&self.step).await?;
-            let active = held.core()?.state.active();
-            let active = active.filter(|active| active.execution.id == self.execution);
-            let step = active.and_then(|active| active.step.as_ref());
-            let Some(step) = step.filter(|step| step.step.id == self.step) else {
-                return Ok(false);
-            };
-            // Only a step without a response is void after a crash, with all that it has shown.
-            let is_answered = step.response.is_some();
-            // Taken only once it can be written: who is dropped while it waits loses nothing.
-            let (commands, n_taken, must_store) = {
-                let mut buffer = self.buffer();
-                let must_store = buffer.must_store;
-                (buffer.take(), buffer.n_taken, must_store)
-            };
-            let is_chunk = |command: &Command| matches!(command, Command::Emit { .. });
-            let stores = must_store || is_answered || !commands.iter().all(is_chunk);
-            if stores && !commands.is_empty() {
-                let commands = commands.into_iter().map(|command| (None, command));
-                held.commit(commands, None).await?;
-            } else {
-                if !commands.is_empty() {
-                    held.show(commands).await?;
+        let (mut taken, mut tries) = (None, Tries::OF_OWNER);
+        let result = loop {
+            let n_before = self.live.n_overtaken();
+            match self.write_once(&mut taken).await {
+                Err(error) => {
+                    if !self.live.decides_again(&error, n_before, &mut tries).await {
+                        break Err(error);
+                    }
+                    if planted::has(Bug::DropsRefusedWrites) {
+                        taken = taken.map(|taken: Taken| Taken {
+                            commands: Vec::new(),
+                            ..taken
+                        });
+                    }
                 }
-                let due = held.unstored_due()?;
-                if stores || due.is_some_and(|due| due <= Instant::now()) {
-                    held.store_unstored().await?;
-                }
+                result => break result,
             }
-            let store_due = held.unstored_due()?;
-            {
-                let mut buffer = self.buffer();
-                buffer.n_shown = n_taken;
-                if stores {
-                    buffer.n_written = n_taken;
-                }
-                buffer.store_due = store_due;
-            }
-            self.written.notify_waiters();
-            Ok(true)
-        }
-        .await;
+        };
         match result {
             Ok(true) => Ok(()),
             Ok(false) => Err(WriterStopped),
@@ -508,6 +486,67 @@ impl StepWriter {
             }
         }
     }
+
+    /// Writes what was taken from the buffer, or what is in it now. False if the step is over.
+    async fn write_once(&self, taken: &mut Option<Taken>) -> Result<bool, RuntimeError> {
+        let mut held = self.live.hold_step(&self.step).await?;
+        let active = held.core()?.state.active();
+        let active = active.filter(|active| active.execution.id == self.execution);
+        let step = active.and_then(|active| active.step.as_ref());
+        let Some(step) = step.filter(|step| step.step.id == self.step) else {
+            return Ok(false);
+        };
+        // Only a step without a response is void after a crash, with all that it has shown.
+        let is_answered = step.response.is_some();
+        // Taken only once it can be written: a writer that is dropped while it waits loses nothing.
+        let Taken {
+            commands,
+            count,
+            must_store,
+        } = taken.get_or_insert_with(|| {
+            let mut buffer = self.buffer();
+            let must_store = buffer.must_store;
+            Taken {
+                commands: buffer.take(),
+                count: buffer.n_taken,
+                must_store,
+            }
+        });
+        let is_chunk = |command: &Command| matches!(command, Command::Emit { .. });
+        let stores = *must_store || is_answered || !commands.iter().all(is_chunk);
+        if stores && !commands.is_empty() {
+            let commands = commands.iter().map(|command| (None, command.clone()));
+            held.commit(commands, None).await?;
+        } else {
+            if !commands.is_empty() {
+                // They are shown once, also where another append to the log comes before they are stored.
+                held.show(std::mem::take(commands)).await?;
+            }
+            let due = held.unstored_due()?;
+            if stores || due.is_some_and(|due| due <= Instant::now()) {
+                held.store_unstored().await?;
+            }
+        }
+        let store_due = held.unstored_due()?;
+        {
+            let mut buffer = self.buffer();
+            buffer.n_shown = *count;
+            if stores {
+                buffer.n_written = *count;
+            }
+            buffer.store_due = store_due;
+        }
+        self.written.notify_waiters();
+        Ok(true)
+    }
+}
+
+/// The commands that were taken from a buffer to be written.
+struct Taken {
+    commands: Vec<Command>,
+    /// How often the buffer was taken, this time included.
+    count: u64,
+    must_store: bool,
 }
 
 /// Notifies followers that tools run, or no longer run (EK §8.1).

@@ -6,7 +6,6 @@
     reason = "a failed expectation is the test's failure"
 )]
 
-use agents::{Agent, AgentOptions};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 use loomline_runtime as runtime;
@@ -20,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use store::{MemoryStore, Store, StoreError, TenantId};
 use timeline::{Event, ExecutionStatus, NewItem, Record, Seq, ThreadStatus, verify};
-use upp::{Effect, Scripted, Tool, ToolContext, ToolFailure};
+use upp::{Effect, Tool, ToolContext, ToolFailure};
 
 fn tenant() -> TenantId {
     "acme".into()
@@ -36,9 +35,7 @@ fn compute() -> Tool {
 }
 
 fn agent(tools: Vec<Tool>) -> Arc<AgentReactor> {
-    let mut options = AgentOptions::new("demo", Arc::new(Scripted::new()));
-    options.tools = tools;
-    Arc::new(AgentReactor::new(Agent::new(options).unwrap()))
+    Arc::new(AgentReactor::scripted(None, tools).unwrap())
 }
 
 fn over(store: &Arc<MemoryStore>, reactor: Arc<impl Reactor + 'static>) -> Runtime {

@@ -1,19 +1,26 @@
 //! The composition root: the parts of a deployment, put together.
 
 mod compare;
+mod databases;
+mod durable;
 mod exchange;
 mod source_archive;
 
 pub(crate) use compare::CheckedDocument;
+pub(crate) use databases::Database;
+pub use databases::TenantsRefused;
 pub use exchange::{Exported, ImportSource};
 
 use crate::auth::{Keys, TokenKeysError, Tokens};
 use crate::body::budget::BodyLease;
 use crate::budgets::Budgets;
-use crate::config::{Config, TenantConfig, TenantLimits};
+use crate::config::{Config, DEFAULT_SHARD, TenantConfig, TenantLimits};
+use crate::error::render_error;
 use crate::metrics::Metrics;
 use crate::outbound::{Outbound, OutboundError};
 use crate::reactors::{AgentSummary, AgentsError, ConfiguredAgents, ToolSummary};
+use databases::Databases;
+use futures_util::future::join_all;
 use jiff::Timestamp;
 use runtime::{
     MemoryStore, OptionsRefused, RunLimits, RunSlots, Runtime, RuntimeError, RuntimeOptions,
@@ -21,10 +28,11 @@ use runtime::{
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use stores::private;
-use stores::{OpenMode, SqliteOptions, SqliteStore, StoreKey};
+use stores::{DurableStore, OpenMode, SqliteStore, StoreKey};
 use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
 
@@ -63,6 +71,30 @@ pub enum OpenError {
         /// Why.
         source: StoreError,
     },
+    /// The PostgreSQL database can't be used.
+    #[error("the database of [store] can't be used")]
+    Database(#[source] StoreError),
+    /// The database of a shard can't be used.
+    #[error("the database of the shard {name:?} can't be used")]
+    Shard {
+        /// The shard.
+        name: String,
+        /// Why.
+        source: StoreError,
+    },
+    /// The configuration names a database, and the program can't use one.
+    #[error(
+        "[store] names a PostgreSQL database, and this build can't use one: build with the feature \"postgres\""
+    )]
+    NoPostgres,
+    /// A file of certificates can't be read, or the name of this node can't be stored.
+    #[error("{path} can't be read or written")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// The agents can't be made.
     #[error(transparent)]
     Agents(#[from] AgentsError),
@@ -74,12 +106,13 @@ pub enum OpenError {
     Outbound(#[from] OutboundError),
 }
 
-/// A deployment: its store, its agents and the runtime over them. Clones share it.
+/// A deployment: its databases, its agents and a runtime for each database. Clones share it.
 #[derive(Clone)]
 pub struct App {
     config: Arc<Config>,
-    store: Arc<SqliteStore>,
-    runtime: Runtime,
+    databases: Arc<Databases>,
+    /// Prevents another server from using the data directory.
+    _lock: Option<Arc<File>>,
     /// The runtime over a store in memory.
     ephemeral: Runtime,
     opened_at: Timestamp,
@@ -90,7 +123,8 @@ pub struct App {
     sockets: TaskTracker,
     keys: Arc<RwLock<Arc<Keys>>>,
     tokens: Option<Arc<Tokens>>,
-    recovered: Arc<OnceCell<usize>>,
+    /// Whether the MCP servers are connected.
+    connected: Arc<OnceCell<()>>,
 }
 
 impl App {
@@ -99,39 +133,24 @@ impl App {
     ///
     /// With [`OpenMode::ReadOnly`] nothing is created and nothing can be written; another process may
     /// serve the store at the same time.
-    pub fn open(config: Config, data_dir: &Path, mode: OpenMode) -> Result<Self, OpenError> {
+    pub async fn open(config: Config, data_dir: &Path, mode: OpenMode) -> Result<Self, OpenError> {
         let config = Arc::new(config);
-        let path = store_file(data_dir);
         let own_files = data_dir.join(FILES);
         let files = config.tools.read_file_root.as_deref();
-        match mode {
-            OpenMode::ReadWrite => {
-                make_directory(data_dir)?;
-                if files.is_none() {
-                    make_directory(&own_files)?;
-                }
+        if mode == OpenMode::ReadWrite {
+            make_directory(data_dir)?;
+            if files.is_none() {
+                make_directory(&own_files)?;
             }
-            OpenMode::ReadOnly => match SqliteStore::exists(&path) {
-                Ok(true) => {}
-                Ok(false) => return Err(OpenError::NoStore { path }),
-                Err(source) => return Err(OpenError::Store { path, source }),
-            },
         }
         let lists = Some(data_dir.join(MCP));
         let files = files.unwrap_or(&own_files);
         let metrics = Metrics::default();
         let agents = ConfiguredAgents::new(Arc::clone(&config), files, lists, &metrics)?;
         let budgets = Arc::new(Budgets::new(&config));
-        let options = SqliteOptions {
-            mode,
-            key: config.store.key.clone(),
-            quotas: budgets.durable().clone(),
-            ..SqliteOptions::default()
-        };
-        let store = match SqliteStore::open(&path, &options) {
-            Ok(store) => Arc::new(store),
-            Err(source) => return Err(OpenError::Store { path, source }),
-        };
+        let durable::Opened { store, lock, node } =
+            durable::open(&config, data_dir, mode, budgets.durable().clone()).await?;
+        let shards = durable::open_shards(&config, mode, budgets.durable()).await?;
         if mode == OpenMode::ReadWrite {
             for path in open_to_others(data_dir) {
                 tracing::warn!(path = %path.display(), "users other than the owner can read this path; run chmod go= on it");
@@ -144,28 +163,37 @@ impl App {
             restart_pause: config.limits.restart_pause,
             ..RuntimeOptions::default()
         };
-        let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
         let runs = RunSlots::new(run_limits(&config));
-        let over = |store: Arc<dyn Store>| {
-            let sources = Sources {
+        let over = |store: Arc<dyn Store>, node: Option<&String>| {
+            let mut sources = Sources {
                 observer: metrics.of_runs(&config.default_agent),
                 runs: Arc::clone(&runs),
                 ..Sources::default()
             };
+            if let Some(node) = node {
+                sources.node.clone_from(node);
+            }
             Runtime::with_sources(store, Arc::new(agents.clone()), options, sources)
         };
-        let runtime = over(shared);
+        let database = |name: String, store: Arc<dyn DurableStore>| {
+            let runtime = over(store.clone(), node.as_ref());
+            Database::new(name, store, runtime)
+        };
+        let shards = shards.into_iter();
+        let shards = shards.map(|(name, store)| (name.clone(), database(name, store)));
+        let default = database(DEFAULT_SHARD.to_owned(), store);
+        let databases = Databases::new(default, shards.collect(), &config.tenants);
         let memory = MemoryStore::with_limits(
             budgets.ephemeral().clone(),
             config.limits.ephemeral_bytes as u64,
         );
-        let passing = over(Arc::new(memory));
+        let passing = over(Arc::new(memory), None);
         let keys = Arc::new(RwLock::new(Arc::new(Keys::new(&config.tenants))));
         let tokens = tokens(&config)?.map(Arc::new);
         Ok(Self {
             config,
-            store,
-            runtime,
+            databases: Arc::new(databases),
+            _lock: lock.map(Arc::new),
             ephemeral: passing,
             opened_at: Timestamp::now(),
             agents,
@@ -174,7 +202,7 @@ impl App {
             sockets: TaskTracker::new(),
             keys,
             tokens,
-            recovered: Arc::default(),
+            connected: Arc::default(),
         })
     }
 
@@ -199,11 +227,6 @@ impl App {
         &self.config
     }
 
-    /// The runtime.
-    pub fn runtime(&self) -> &Runtime {
-        &self.runtime
-    }
-
     /// The runtime with the same agents over a store in memory, for conversations that must not be
     /// stored. The caller deletes the threads that it makes there.
     pub fn ephemeral(&self) -> &Runtime {
@@ -213,21 +236,6 @@ impl App {
     /// When it was opened.
     pub(crate) fn opened_at(&self) -> Timestamp {
         self.opened_at
-    }
-
-    /// The store, for checks, statistics and rebuilding tables.
-    pub fn store(&self) -> &SqliteStore {
-        &self.store
-    }
-
-    /// The copies of the store that migrations have left.
-    pub(crate) fn store_copies(&self) -> Vec<PathBuf> {
-        let files = SqliteStore::files(self.store.path()).into_iter();
-        let is_copy = |path: &PathBuf| {
-            let name = path.file_name().map(std::ffi::OsStr::to_string_lossy);
-            name.is_some_and(|name| name.contains(".backup-v"))
-        };
-        files.filter(is_copy).collect()
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {
@@ -298,17 +306,26 @@ impl App {
         self.agents.check_params(agent, params)
     }
 
-    /// Replaces all keys and the limits of the tenants at once, without a restart, and returns the
-    /// number of keys. Open streams continue if their key is unchanged; all others end. Used rate and
+    /// Replaces all keys, limits and places of the tenants at once, without a restart, and returns the number of keys.
+    /// Open streams continue if their key is unchanged and their tenant is not paused; all others end. Used rate and
     /// tenant budgets remain used. Other parts of the configuration can't be changed this way.
-    pub fn replace_keys(&self, tenants: &BTreeMap<String, TenantConfig>) -> usize {
+    ///
+    /// # Errors
+    ///
+    /// A tenant that was not paused changes its shard, or its shard was not there at the start. Nothing is changed then.
+    pub fn replace_tenants(
+        &self,
+        tenants: &BTreeMap<String, TenantConfig>,
+    ) -> Result<usize, TenantsRefused> {
+        // The lock orders two calls.
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        self.databases.replace(tenants)?;
         let next = Arc::new(keys.replaced_by(tenants));
         let former = std::mem::replace(&mut *keys, Arc::clone(&next));
         drop(keys);
         self.budgets.replace(tenants);
         former.revoke_all_but(&next);
-        next.len()
+        Ok(next.len())
     }
 
     /// The current keys.
@@ -325,31 +342,55 @@ impl App {
     /// Connects to the MCP servers, then continues unfinished runs in the background. Returns the number
     /// of unfinished threads. Only the first call does anything; a second one would mistake running
     /// threads for unfinished ones. Logs servers that can't be reached, and waits at most ten seconds
-    /// for them.
+    /// for them. A shard that fails is logged, and the next call tries it again.
     pub async fn recover(&self) -> Result<usize, RuntimeError> {
-        let recovered = self.recovered.get_or_try_init(|| async {
-            self.agents.connect().await;
-            let n_threads = self.runtime.recover().await?;
-            if n_threads > 0 {
-                tracing::info!(n_threads, "unfinished threads are resumed");
+        self.connect().await;
+        let each = self.databases().map(|database| async move {
+            match database.recover().await {
+                Err(error) if database.name != DEFAULT_SHARD => {
+                    let (shard, error) = (&database.name, render_error(&error));
+                    tracing::warn!(shard, error, "the runs of a shard are not resumed");
+                    Ok(0)
+                }
+                recovered => recovered,
             }
-            Ok(n_threads)
         });
-        recovered.await.copied()
+        join_all(each).await.into_iter().sum()
     }
 
-    /// Whether recovery has read the list of unfinished threads.
+    /// Continues the unfinished runs in the database of a tenant alone, unless it was done.
+    pub(crate) async fn recover_for(&self, tenant: &TenantId) -> Result<(), RuntimeError> {
+        let database = self.databases.of(tenant);
+        if !database.is_recovered() {
+            self.connect().await;
+            database.recover().await?;
+        }
+        Ok(())
+    }
+
+    async fn connect(&self) {
+        let connect = self.connected.get_or_init(|| self.agents.connect());
+        connect.await;
+    }
+
+    /// Whether recovery has read the list of unfinished threads in the default database.
     pub fn is_recovered(&self) -> bool {
-        self.recovered.initialized()
+        self.databases.default.is_recovered()
     }
 
-    /// Stops all work, closes the store and ends the MCP servers that are child processes. Unfinished
+    /// Whether it has read the list in all databases.
+    pub(crate) fn is_all_recovered(&self) -> bool {
+        self.databases().all(Database::is_recovered)
+    }
+
+    /// Stops all work, closes the stores and ends the MCP servers that are child processes. Unfinished
     /// runs continue at the next [`App::recover`].
     pub async fn shutdown(&self) -> Result<(), RuntimeError> {
         let passing = self.ephemeral.shutdown().await;
-        let stopped = self.runtime.shutdown().await.and(passing);
+        let each = self.databases().map(|database| database.runtime.shutdown());
+        let stopped = join_all(each).await.into_iter().collect::<Result<(), _>>();
         self.agents.close().await;
-        stopped
+        stopped.and(passing)
     }
 }
 

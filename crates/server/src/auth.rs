@@ -167,8 +167,9 @@ pub(crate) struct Caller {
 
 impl Caller {
     /// Counts one request. If the rate is exceeded, the error is the time until the next one is allowed.
-    pub(crate) fn spend(&self) -> Result<(), Duration> {
-        self.budget.as_ref().map_or(Ok(()), Budget::spend)
+    pub(crate) fn spend(&self, n_servers: NonZeroU32) -> Result<(), Duration> {
+        let budget = self.budget.as_ref();
+        budget.map_or(Ok(()), |budget| budget.spend(n_servers))
     }
 
     /// Whether it may answer calls that wait. A token of the widget may if its site allows that.
@@ -463,7 +464,7 @@ mod tests {
             requests_per_minute: NonZeroU32::new(per_minute),
             ..key_of("llk_x")
         };
-        let spend = |keys: &Keys| keys.caller("llk_x").unwrap().spend();
+        let spend = |keys: &Keys| keys.caller("llk_x").unwrap().spend(NonZeroU32::MIN);
         let keys = Keys::new(&tenants(key("one", 1)));
         assert_eq!(spend(&keys), Ok(()));
         let same = keys.replaced_by(&tenants(key("renamed", 1)));

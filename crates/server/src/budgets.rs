@@ -131,12 +131,12 @@ impl Budgets {
     }
 
     /// Counts one request against the rate of the caller's tenant.
-    pub(crate) fn spend(&self, caller: &Caller) -> Result<(), LimitReached> {
+    pub(crate) fn spend(&self, caller: &Caller, n_servers: NonZeroU32) -> Result<(), LimitReached> {
         let tenant = self.of(&caller.tenant);
         let Some(rate) = &tenant.rate else {
             return Ok(());
         };
-        rate.budget.spend().map_err(|wait| {
+        rate.budget.spend(n_servers).map_err(|wait| {
             self.refused(
                 &caller.tenant,
                 LimitReached {

@@ -30,8 +30,10 @@ pub use web::{Starter, WebConfig};
 
 use crate::auth::KeyConfig;
 use ::agents::mcp::McpServer;
+use secrecy::SecretString;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 use upp::Effect;
@@ -78,6 +80,8 @@ pub struct ServerConfig {
     pub metrics_listen: Option<SocketAddr>,
     /// The directory of the store, if the file names one.
     pub data: Option<PathBuf>,
+    /// The name of this server among those that share a database. Default: a name that the data directory keeps.
+    pub node: Option<String>,
     /// Maximum size of a request body, in bytes.
     pub max_body_bytes: usize,
     /// Maximum size of an uploaded file, in bytes.
@@ -109,6 +113,7 @@ impl Default for ServerConfig {
             listen: None,
             metrics_listen: None,
             data: None,
+            node: None,
             max_body_bytes: 16 << 20,
             max_file_bytes: 32 << 20,
             max_depth: 128,
@@ -125,6 +130,43 @@ impl Default for ServerConfig {
 pub struct StoreConfig {
     /// The store's encryption key; without one the store is not encrypted.
     pub key: Option<StoreKey>,
+    /// The database that several servers share. Without one, the store is a file in the data directory.
+    pub postgres: Option<PostgresConfig>,
+    /// Further databases for tenants, by name.
+    pub shards: BTreeMap<String, PostgresConfig>,
+}
+
+/// The name of the database of `[store]` among the shards.
+pub const DEFAULT_SHARD: &str = "default";
+
+/// A PostgreSQL database that several servers share.
+#[derive(Clone, Debug)]
+pub struct PostgresConfig {
+    /// Its URL: `postgres://USER:PASSWORD@HOST/DATABASE`, with the parameters of libpq. Several hosts are tried in order.
+    pub url: SecretString,
+    /// The URL for notifications, if `url` leads to a pooler that does not support them.
+    pub listen_url: Option<SecretString>,
+    /// Whether statements are prepared. A pooler in transaction mode may not support it.
+    pub prepared: bool,
+    /// Connections that write.
+    pub writers: NonZeroUsize,
+    /// Maximum number of connections that read.
+    pub readers: NonZeroUsize,
+    /// The file with certificates of further authorities for TLS, in PEM form.
+    pub ca: Option<PathBuf>,
+}
+
+impl Default for PostgresConfig {
+    fn default() -> Self {
+        Self {
+            url: SecretString::default(),
+            listen_url: None,
+            prepared: true,
+            writers: NonZeroUsize::MIN.saturating_add(1),
+            readers: NonZeroUsize::MIN.saturating_add(7),
+            ca: None,
+        }
+    }
 }
 
 /// The files that tools may access.
@@ -157,6 +199,10 @@ pub struct TenantConfig {
     pub limits: TenantLimits,
     /// How long a thread at rest stays after its last change. Without it, threads stay until they are deleted.
     pub delete_threads_after: Option<Duration>,
+    /// The further database with its data; none for that of `[store]`.
+    pub shard: Option<String>,
+    /// Whether its requests are refused, because its data moves to another database.
+    pub is_paused: bool,
 }
 
 impl AsRef<[KeyConfig]> for TenantConfig {

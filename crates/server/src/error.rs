@@ -115,6 +115,10 @@ pub(crate) enum ApiError {
         "the event id is of another thread that had this key before: it was deleted and made again; begin without an id"
     )]
     ForeignEventId,
+    #[error("this lease of the step has ended; lease another step")]
+    LeaseEnded,
+    #[error("the run of the step was cancelled; lease another step")]
+    StepCancelled,
     #[error("there is no such execution on this thread")]
     RunNotFound,
     #[error("{what}; the server owns the history: load the messages again")]
@@ -132,6 +136,8 @@ pub(crate) enum ApiError {
     LangGraph(Box<interop::langgraph::RequestError>),
     #[error("the server is not ready: {}", .0.advice())]
     NotReady(NotReady),
+    #[error("the data of the tenant {tenant:?} moves to another database; try again later")]
+    TenantPaused { tenant: String },
     #[error("the server has no connection left; close some or try again later")]
     NoConnectionLeft,
     #[error("the server failed")]
@@ -277,7 +283,10 @@ impl ApiError {
         if let Self::Runtime(error) = self {
             return error.is_logged();
         }
-        matches!(self, Self::NotReady(_) | Self::NoConnectionLeft)
+        matches!(
+            self,
+            Self::NotReady(_) | Self::NoConnectionLeft | Self::TenantPaused { .. }
+        )
     }
 
     /// The error as clients see it.
@@ -372,6 +381,8 @@ impl ApiError {
             Self::InvalidPath { .. } => Verdict::new(S::BAD_REQUEST, "invalid_path"),
             Self::InvalidHeader { .. } => Verdict::new(S::BAD_REQUEST, "invalid_header"),
             Self::ForeignEventId => Verdict::new(S::CONFLICT, "foreign_event_id"),
+            Self::LeaseEnded => Verdict::new(S::CONFLICT, "lease_ended"),
+            Self::StepCancelled => Verdict::new(S::CONFLICT, "step_cancelled"),
             Self::RunNotFound => Verdict::new(S::NOT_FOUND, "run_not_found"),
             Self::HistoryDiffers { pointer, .. } => {
                 Verdict::new(S::CONFLICT, "history_differs").at(pointer)
@@ -399,6 +410,7 @@ impl ApiError {
             },
             Self::NotReady(reason) => Verdict::new(S::SERVICE_UNAVAILABLE, "not_ready")
                 .with(json!({ "reason": reason.code() })),
+            Self::TenantPaused { .. } => Verdict::new(S::SERVICE_UNAVAILABLE, "tenant_paused"),
             Self::NoConnectionLeft => Verdict::new(S::SERVICE_UNAVAILABLE, "too_many_connections"),
             Self::Panicked | Self::Export(_) => Verdict::new(S::INTERNAL_SERVER_ERROR, "internal"),
             Self::Runtime(error) => of_runtime(error),

@@ -27,6 +27,7 @@ pub(crate) use host::{check_host, is_local};
 use http::request::Parts;
 use http::{HeaderMap, header};
 use jiff::Timestamp;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 /// Checks requests against the policies of their routes.
@@ -154,13 +155,12 @@ async fn authenticate(
     }
     let _in_flight = admit(api, &caller, policy, &mut parts).await?;
     // Until the answer begins: the route holds what it has read from the body so long.
-    let lease = api.app().body_lease(&caller.tenant);
+    let tenant = caller.tenant.clone();
+    let lease = api.app().body_lease(&tenant);
     parts.extensions.insert(lease.clone());
     parts.extensions.insert(caller);
     // Runs have the tools of MCP servers only after recovery has begun.
-    if !api.app().is_recovered() {
-        api.app().recover().await?;
-    }
+    api.app().recover_for(&tenant).await?;
     let response = answered(policy, Request::from_parts(parts, body), next).await;
     drop(lease);
     response
@@ -226,10 +226,22 @@ async fn admit(
     policy: &Policy,
     parts: &mut Parts,
 ) -> Result<Permit, ApiError> {
+    if !policy.ends_runs {
+        check_pause(api, caller)?;
+    }
     check_rates(api, caller)?;
     let in_flight = api.app().budgets().begin_request(caller)?;
     check_rights(caller, policy, parts).await?;
     Ok(in_flight)
+}
+
+/// Refuses a paused tenant.
+pub(crate) fn check_pause(api: &Api, caller: &Caller) -> Result<(), ApiError> {
+    if api.app().is_paused(&caller.tenant) {
+        let tenant = caller.tenant.to_string();
+        return Err(ApiError::TenantPaused { tenant });
+    }
+    Ok(())
 }
 
 /// Refuses an expired key, and requests that exceed the rate of the key or of its tenant.
@@ -237,10 +249,12 @@ pub(crate) fn check_rates(api: &Api, caller: &Caller) -> Result<(), ApiError> {
     if caller.has_expired(Timestamp::now()) {
         return Err(ApiError::KeyExpired);
     }
+    let n_servers = u32::try_from(api.runtime(&caller.tenant).n_nodes()).unwrap_or(u32::MAX);
+    let n_servers = NonZeroU32::new(n_servers).unwrap_or(NonZeroU32::MIN);
     caller
-        .spend()
+        .spend(n_servers)
         .map_err(|wait| ApiError::RateLimited { wait })?;
-    Ok(api.app().budgets().spend(caller)?)
+    Ok(api.app().budgets().spend(caller, n_servers)?)
 }
 
 /// Checks the rights of the key.
@@ -307,7 +321,9 @@ mod tests {
     async fn statuses(routes: Router<Api>, paths: &[&str]) -> Vec<u16> {
         let directory = tempfile::tempdir().unwrap();
         let config = Config::parse("", &|_| None).unwrap();
-        let app = App::open(config, directory.path(), OpenMode::ReadWrite).unwrap();
+        let app = App::open(config, directory.path(), OpenMode::ReadWrite)
+            .await
+            .unwrap();
         let api = Api::new(app, CancellationToken::new());
         let (_, table) = RouteTable::assemble(PROTOCOLS, Document::openapi());
         let guard = Guard {

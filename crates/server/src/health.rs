@@ -1,13 +1,18 @@
 //! The server's readiness, and the reason if it is not ready.
 
-use crate::app::App;
+use crate::app::{App, Database};
 use crate::auth::DEV_TENANT;
 use crate::error::NotReady;
 use crate::state::Api;
-use runtime::{RuntimeError, StoreError, TenantId, ThreadRows};
+use futures_util::future::join_all;
+use runtime::{LeaseFault, RuntimeError, StoreError, TenantId, ThreadRows};
 use std::fs::File;
+use std::time::Duration;
 use stores::StoreHealth;
+use tokio::time::timeout;
 
+/// Maximum time of a look at the store.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// The error code for too many open files in the process or the system.
 const EMFILE: i32 = 24;
 const ENFILE: i32 = 23;
@@ -24,7 +29,30 @@ pub(crate) async fn not_ready(api: &Api) -> Option<NotReady> {
     if descriptors_run_out() {
         return Some(NotReady::DescriptorsExhausted);
     }
-    of_store(app).await
+    // Another database that is down does not concern the tenants of this one.
+    of_database(app.databases().next()?).await
+}
+
+/// The shards with the reason if they are not ready, in the order of their names.
+pub(crate) async fn shards(app: &App) -> Vec<(String, Option<NotReady>)> {
+    let shards = app.databases().skip(1);
+    let each = shards.map(|database| async move {
+        let name = database.name.clone();
+        if !database.is_recovered() {
+            return (name, Some(NotReady::Starting));
+        }
+        (name, of_database(database).await)
+    });
+    join_all(each).await
+}
+
+async fn of_database(database: &Database) -> Option<NotReady> {
+    match database.runtime.lease_fault() {
+        Some(LeaseFault::Ended) => return Some(NotReady::NotLeased),
+        Some(LeaseFault::Skewed) => return Some(NotReady::ClockDiffers),
+        None => {}
+    }
+    of_store(database).await
 }
 
 /// Whether fewer than 8 descriptors can be opened.
@@ -33,14 +61,22 @@ fn descriptors_run_out() -> bool {
     opened.is_err_and(|error| matches!(error.raw_os_error(), Some(EMFILE | ENFILE)))
 }
 
-async fn of_store(app: &App) -> Option<NotReady> {
+async fn of_store(database: &Database) -> Option<NotReady> {
     let page = ThreadRows {
         limit: 1,
         ..ThreadRows::default()
     };
     // A read finds out whether the store can be read at all; damage that it finds is noted.
-    let read = app.runtime().list(&TenantId::from(DEV_TENANT), page).await;
-    match (app.store().health().await, read) {
+    let tenant = TenantId::from(DEV_TENANT);
+    let look = async {
+        let read = database.runtime.list(&tenant, page).await;
+        (database.store.health().await, read)
+    };
+    // A database may not answer.
+    let Ok((health, read)) = timeout(PATIENCE, look).await else {
+        return Some(NotReady::StoreFailed);
+    };
+    match (health, read) {
         (StoreHealth::Damaged, _)
         | (
             StoreHealth::Healthy | StoreHealth::CommitsFail,

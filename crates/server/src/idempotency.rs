@@ -65,7 +65,7 @@ pub(crate) async fn check_made(
     id: &str,
     token: &RequestToken,
 ) -> Result<(), ApiError> {
-    let first = api.runtime().objects().get(tenant, MADE, id).await?;
+    let first = api.runtime(tenant).objects().get(tenant, MADE, id).await?;
     let is_other = first.is_some_and(|first| {
         let first: Option<String> = serde_json::from_str(&first.json).unwrap_or_default();
         first
@@ -97,7 +97,7 @@ pub(crate) async fn note_made(
         thread: thread.cloned(),
         is_limited: thread.is_none(),
     };
-    Ok(api.runtime().objects().put(tenant, object).await?)
+    Ok(api.runtime(tenant).objects().put(tenant, object).await?)
 }
 
 fn token_text(value: &HeaderValue, kind: &str) -> Result<String, ApiError> {

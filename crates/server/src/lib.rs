@@ -10,9 +10,9 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let directory = tempfile::tempdir()?;
-//! let app = App::open(Config::default(), directory.path(), OpenMode::ReadWrite)?;
+//! let app = App::open(Config::default(), directory.path(), OpenMode::ReadWrite).await?;
 //! app.recover().await?;
-//! let threads = app.runtime().list(&DEV_TENANT.into(), runtime::ThreadRows { limit: 10, ..Default::default() }).await?;
+//! let threads = app.runtime(&DEV_TENANT.into()).list(&DEV_TENANT.into(), runtime::ThreadRows { limit: 10, ..Default::default() }).await?;
 //! assert!(threads.is_empty());
 //! app.shutdown().await?;
 //! # Ok(())
@@ -66,7 +66,9 @@ mod thread_locks;
 mod threads;
 mod tls;
 
-pub use app::{App, Exported, ImportSource, OpenError, open_to_others, store_file, store_files};
+pub use app::{
+    App, Exported, ImportSource, OpenError, TenantsRefused, open_to_others, store_file, store_files,
+};
 pub use auth::DEV_TENANT;
 pub use config::{Config, ConfigError};
 pub use error::{ExchangeError, render_error};
@@ -78,6 +80,8 @@ pub use stores::{
     ChainEnd, Compared, OpenMode, PoisonedRun, Remedy, SqliteOptions, StoreFault, StoreKey,
     StoreStorage, TenantStorage, ThreadStorage,
 };
+#[cfg(feature = "postgres")]
+pub use stores::{DatabaseReport, DatabaseWarning, PostgresStore};
 /// All data of a tenant as lines, and back.
 pub mod transfer {
     pub use stores::{TransferError, Transferred, export_tenant, import_tenant};

@@ -19,7 +19,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use runs::SlotFigures;
-use runtime::{Ended, Observer, Runtime};
+use runtime::{Ended, Observer, RunSlots};
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -253,8 +253,8 @@ impl Metrics {
     }
 
     /// Updates the number of running executions by tenant, and the limits.
-    pub(crate) fn set_runs(&self, runtime: &Runtime) {
-        self.slots.set(runtime);
+    pub(crate) fn set_runs(&self, slots: &RunSlots, n_unrecovered: usize) {
+        self.slots.set(slots, n_unrecovered);
     }
 
     /// The time since the process opened its store.

@@ -84,6 +84,8 @@ pub(crate) enum Access {
     Write,
     /// The scope `delete`.
     Delete,
+    /// The scope `work`.
+    Work,
     /// The scope `operator`.
     Operator,
     /// The scopes `inspect` and `read`: a page of the console.
@@ -118,6 +120,7 @@ impl Access {
             Self::Read | Self::Inspect => Some(Scope::Read),
             Self::Write => Some(Scope::Write),
             Self::Delete => Some(Scope::Delete),
+            Self::Work => Some(Scope::Work),
             Self::Operator | Self::InspectProcess => Some(Scope::Operator),
             Self::ReadAction(action) => Some(if ends_with_action(path, action) {
                 Scope::Read
@@ -169,6 +172,8 @@ pub(crate) struct Route {
     aliases: Vec<String>,
     access: Access,
     thread: ThreadAt,
+    /// Whether it brings runs to their end.
+    ends_runs: bool,
     /// The form of its errors, if not the protocol's.
     errors: Option<ErrorFormat>,
     /// The `OpenAPI` operation with its types, and the handler.
@@ -237,6 +242,7 @@ impl Route {
             method,
             path,
             aliases: Vec::new(),
+            ends_runs: access == Access::Work,
             access,
             thread,
             errors: None,
@@ -247,6 +253,12 @@ impl Route {
     /// Adds paths to the route, which are absent from the `OpenAPI` document.
     pub(crate) fn also(mut self, paths: impl IntoIterator<Item = String>) -> Self {
         self.aliases.extend(paths);
+        self
+    }
+
+    /// Lets it be used while its tenant is paused, because it brings runs to their end. Those of workers are such routes.
+    pub(crate) fn ends_runs(mut self) -> Self {
+        self.ends_runs = true;
         self
     }
 

@@ -43,6 +43,26 @@ pub struct Purge {
     pub dry_run: bool,
     /// Whether the file is not written anew.
     pub no_compact: bool,
+    /// The database, if it is not that of the tenant: a tenant that was moved has left its data there.
+    #[serde(default)]
+    pub shard: Option<String>,
+}
+
+impl Purge {
+    /// The deployment with the database that is meant.
+    fn database(&self, app: &App) -> Result<App, ApiError> {
+        let Some(shard) = &self.shard else {
+            return Ok(app.clone());
+        };
+        let what = || {
+            format!(
+                "there is no shard {shard:?}, expected one of: {}",
+                app.shards().join(", ")
+            )
+        };
+        app.with_only(shard)
+            .ok_or_else(|| ApiError::field("/shard", what()))
+    }
 }
 
 /// A thread of a purge.
@@ -184,9 +204,9 @@ impl<'a> Work<'a> {
     }
 
     async fn run(mut self) -> Result<Purged, RuntimeError> {
-        let store = self.app.store();
+        let store = self.app.store(self.tenant);
         self.purged.file_bytes = [store.activity().file_bytes; 2];
-        self.purged.copies = self.app.store_copies();
+        self.purged.copies = store.copies();
         let wanted = self.wanted().await?;
         if self.purge.removed {
             self.erase_removed(&wanted).await?;
@@ -215,7 +235,7 @@ impl<'a> Work<'a> {
     async fn delete_all(&mut self, mut wanted: Vec<ThreadRow>) -> Result<(), RuntimeError> {
         if !self.purge.dry_run {
             let bytes = wanted.iter().map(|row| row.bytes).sum();
-            self.app.store().announce_deletions(bytes);
+            self.app.store(self.tenant).announce_deletions(bytes);
         }
         loop {
             let n_before = self.purged.threads.len();
@@ -240,7 +260,7 @@ impl<'a> Work<'a> {
 
     /// Returns the space, and searches for what is left.
     async fn finish(mut self) -> Result<Purged, RuntimeError> {
-        let store = self.app.store();
+        let store = self.app.store(self.tenant);
         self.purged.log_empty = store.reclaim().await?.is_log_empty;
         let samples = Arc::new(std::mem::take(&mut self.samples));
         // Threads that were not found change nothing.
@@ -264,7 +284,7 @@ impl<'a> Work<'a> {
         if self.purge.no_compact {
             return Ok(());
         }
-        let store = self.app.store();
+        let store = self.app.store(self.tenant);
         match store.compact().await {
             Ok(()) => {
                 self.purged.compacted = true;
@@ -284,7 +304,7 @@ impl<'a> Work<'a> {
             removed,
             ..
         } = self.purge;
-        let runtime = self.app.runtime();
+        let runtime = self.app.runtime(self.tenant);
         let mut wanted = Vec::new();
         for name in threads {
             let mut found = runtime.find(self.tenant, name).await;
@@ -362,7 +382,7 @@ impl<'a> Work<'a> {
     }
 
     async fn delete_one(&mut self, row: &ThreadRow) -> Result<(), RuntimeError> {
-        let (runtime, store) = (self.app.runtime(), self.app.store());
+        let (runtime, store) = (self.app.runtime(self.tenant), self.app.store(self.tenant));
         let id = &row.thread.id;
         if self.counted.contains(id) {
             return Ok(());
@@ -390,7 +410,7 @@ impl<'a> Work<'a> {
                 runtime.delete(self.tenant, key).await?;
             }
             if let Some(api) = self.api {
-                api.aitp_states().forget(id);
+                api.aitp_states(self.tenant).forget(id);
             }
         }
         self.samples.append(samples);
@@ -417,7 +437,7 @@ impl<'a> Work<'a> {
 
     /// Whether a thread has forks that are not deleted.
     async fn has_other_forks(&self, id: &ThreadId) -> Result<bool, RuntimeError> {
-        let forks = self.app.runtime().store().forks(id).await?;
+        let forks = self.app.runtime(self.tenant).store().forks(id).await?;
         let mut forks = forks.iter();
         Ok(forks.any(|fork| !self.counted.contains(&fork.thread.id)))
     }
@@ -436,7 +456,7 @@ impl<'a> Work<'a> {
 
     /// Erases the content of removed entries of these threads.
     async fn erase_removed(&mut self, rows: &[ThreadRow]) -> Result<(), RuntimeError> {
-        let store = self.app.store();
+        let store = self.app.store(self.tenant);
         let having = store.with_removed(self.tenant).await?;
         for row in rows.iter().filter(|row| having.contains(&row.thread.id)) {
             let id = &row.thread.id;
@@ -450,7 +470,10 @@ impl<'a> Work<'a> {
                 self.samples.append(store.samples_of_removed(id).await?);
                 let erased = store.erase_removed(id).await?;
                 let key = key_of(row);
-                self.app.runtime().forget_removed(self.tenant, key).await?;
+                self.app
+                    .runtime(self.tenant)
+                    .forget_removed(self.tenant, key)
+                    .await?;
                 erased
             };
             self.purged.entries += erased.entries;
@@ -484,10 +507,10 @@ pub(crate) async fn purge(
     let wanted: Purge = serde_json::from_slice(&body)
         .map_err(|error| ApiError::field("", format!("expected a purge: {error}")))?;
     let (own, tenant) = (api.clone(), caller.tenant);
-    let purged = api.runtime().run_to_completion(async move {
-        Work::new(own.app(), Some(&own), &tenant, &wanted)
-            .run()
-            .await
+    let runtime = api.runtime(&tenant).clone();
+    let app = wanted.database(api.app())?;
+    let purged = runtime.run_to_completion(async move {
+        Work::new(&app, Some(&own), &tenant, &wanted).run().await
     });
     Ok(Json(purged.await?))
 }

@@ -16,7 +16,10 @@ use agents::{Agent, OptionsError};
 use build::{Builder, Texts};
 use mcp::McpServers;
 use models::model_of;
-use runtime::{AgentReactor, CompactionPolicy, OptionsRefused, Reactor, Reactors, Run};
+use runtime::{
+    AgentReactor, CompactionPolicy, ExternalReactor, OptionsRefused, Reactor, Reactors, Run,
+    WorkerPolicy,
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -299,12 +302,16 @@ impl ConfiguredAgents {
     fn reactor(&self, agent: Option<&str>) -> Option<AgentReactor> {
         let agents = self.agents();
         let agent = agents.get(agent.unwrap_or(&self.inner.config.default_agent))?;
+        let reactor = AgentReactor::new(agent.clone());
         if agent.options().foreign_calls {
-            // Which model an agent elsewhere has is not ours to say.
-            return Some(AgentReactor::new(agent.clone()));
+            return Some(reactor);
         }
-        let models = Arc::clone(&self.inner) as Arc<dyn runtime::Models>;
-        let reactor = AgentReactor::new(agent.clone()).with_models(models);
+        let reactor = if self.inner.worker(agent.name()).is_some() {
+            reactor
+        } else {
+            // The server does not know the model of a worker or of a remote agent.
+            reactor.with_models(Arc::clone(&self.inner) as Arc<dyn runtime::Models>)
+        };
         Some(match self.inner.compaction(agent.name()) {
             Some(policy) => reactor.with_compaction(policy),
             None => reactor,
@@ -320,8 +327,9 @@ impl runtime::Models for Inner {
         let by_agent = || {
             let agents = self.agents();
             let agent = agents.get(name)?;
-            // An agent elsewhere is no model of ours.
-            (!agent.options().foreign_calls).then(|| Arc::clone(agent.model()))
+            // A remote agent and an agent with workers have models that this server can't call.
+            let is_ours = !agent.options().foreign_calls && self.worker(name).is_none();
+            is_ours.then(|| Arc::clone(agent.model()))
         };
         let by_id = || {
             self.models
@@ -348,10 +356,16 @@ impl Inner {
         self.model_name_of(name).or_else(by_id)
     }
 
-    /// The configured name of an agent's model. A remote agent has none.
+    /// The limits of an agent's steps, if workers answer them.
+    fn worker(&self, agent: &str) -> Option<WorkerPolicy> {
+        self.config.agents.get(agent)?.worker
+    }
+
+    /// The configured name of an agent's model. A remote agent and an agent with workers have none.
     fn model_name_of(&self, agent: &str) -> Option<String> {
         let agent = self.config.agents.get(agent)?;
-        agent.remote.is_none().then(|| agent.model.clone())
+        let has_model = agent.remote.is_none() && agent.worker.is_none();
+        has_model.then(|| agent.model.clone())
     }
 
     fn builder(&self) -> Builder<'_> {
@@ -399,7 +413,12 @@ impl Inner {
 
 impl Reactors for ConfiguredAgents {
     fn find(&self, agent: Option<&str>) -> Option<Arc<dyn Reactor>> {
-        Some(Arc::new(self.reactor(agent)?))
+        let reactor = self.reactor(agent)?;
+        let name = agent.unwrap_or(&self.inner.config.default_agent);
+        Some(match self.inner.worker(name) {
+            Some(policy) => Arc::new(ExternalReactor::new(reactor, policy)),
+            None => Arc::new(reactor),
+        })
     }
 
     fn has(&self, agent: &str) -> bool {

@@ -34,6 +34,9 @@ pub(crate) async fn sweep(app: &App, now: Timestamp) {
         let Some(after) = tenant.delete_threads_after else {
             continue;
         };
+        if app.is_paused(&name.as_str().into()) {
+            continue;
+        }
         let after = SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX);
         // A time that is longer than all of history: no thread can be that old.
         let Ok(since) = now.checked_sub(after) else {
@@ -48,11 +51,17 @@ pub(crate) async fn sweep(app: &App, now: Timestamp) {
             }
         }
     }
-    if app.store().has_deleted()
-        && let Err(error) = app.store().reclaim_at_once().await
-    {
-        let error = render_error(&error);
-        tracing::warn!(error, "the space of what was deleted is not returned");
+    for database in app.databases() {
+        if database.store.has_deleted()
+            && let Err(error) = database.store.reclaim_at_once().await
+        {
+            let (shard, error) = (&database.name, render_error(&error));
+            tracing::warn!(
+                shard,
+                error,
+                "the space of what was deleted is not returned"
+            );
+        }
     }
 }
 
@@ -60,7 +69,10 @@ pub(crate) async fn sweep(app: &App, now: Timestamp) {
 async fn delete(app: &App, tenant: &TenantId, since: Timestamp) -> Result<usize, RuntimeError> {
     let (mut n_deleted, mut after) = (0, 0);
     loop {
-        let rows = app.store().oldest_threads(tenant, after, PAGE).await?;
+        let rows = app
+            .store(tenant)
+            .oldest_threads(tenant, after, PAGE)
+            .await?;
         let Some(last) = rows.last() else {
             return Ok(n_deleted);
         };
@@ -71,10 +83,10 @@ async fn delete(app: &App, tenant: &TenantId, since: Timestamp) -> Result<usize,
             }
             // A sub-agent's thread goes with its parent.
             let deleted = async {
-                if app.runtime().has_parent(row).await? {
+                if app.runtime(tenant).has_parent(row).await? {
                     return Ok(false);
                 }
-                let runtime = app.runtime();
+                let runtime = app.runtime(tenant);
                 runtime.delete_at_rest(tenant, key_of(row), row.tail).await
             };
             match deleted.await {
@@ -113,7 +125,10 @@ mod tests {
     ";
 
     async fn keys(app: &App, tenant: &str) -> Vec<String> {
-        let rows = app.store().oldest_threads(&tenant.into(), 0, 100).await;
+        let rows = app
+            .default_store()
+            .oldest_threads(&tenant.into(), 0, 100)
+            .await;
         let key = |row: &runtime::ThreadRow| key_of(row).to_owned();
         rows.unwrap().iter().map(key).collect()
     }
@@ -123,7 +138,10 @@ mod tests {
             key: Some(key.to_owned()),
             ..NewThreadRequest::default()
         };
-        let made = app.runtime().get_or_create(&tenant.into(), new).await;
+        let made = app
+            .default_runtime()
+            .get_or_create(&tenant.into(), new)
+            .await;
         made.unwrap();
     }
 
@@ -131,7 +149,9 @@ mod tests {
     async fn threads_are_deleted_after_the_time_of_their_tenant_alone() {
         let directory = tempfile::tempdir().unwrap();
         let config = Config::parse(CONFIG, &|_| None).unwrap();
-        let app = App::open(config, directory.path(), OpenMode::ReadWrite).unwrap();
+        let app = App::open(config, directory.path(), OpenMode::ReadWrite)
+            .await
+            .unwrap();
         for tenant in ["acme", "globex"] {
             make(&app, tenant, "one").await;
             make(&app, tenant, "two").await;
@@ -144,19 +164,21 @@ mod tests {
 
         assert_eq!(keys(&app, "acme").await, Vec::<String>::new());
         assert_eq!(keys(&app, "globex").await, ["one", "two"]);
-        assert!(!app.store().has_deleted());
-        assert_eq!(app.store().activity().wal_bytes, 0);
+        assert!(!app.default_store().has_deleted());
+        assert_eq!(app.default_store().activity().wal_bytes, 0);
     }
 
     #[tokio::test]
     async fn a_thread_with_forks_stays_until_they_are_gone() {
         let directory = tempfile::tempdir().unwrap();
         let config = Config::parse(CONFIG, &|_| None).unwrap();
-        let app = App::open(config, directory.path(), OpenMode::ReadWrite).unwrap();
+        let app = App::open(config, directory.path(), OpenMode::ReadWrite)
+            .await
+            .unwrap();
         make(&app, "acme", "parent").await;
         let fork = Some("fork".to_owned());
         let forked = app
-            .runtime()
+            .default_runtime()
             .fork(&"acme".into(), "parent", fork, None)
             .await;
         forked.unwrap();
@@ -171,22 +193,30 @@ mod tests {
     async fn a_thread_that_has_grown_is_not_deleted() {
         let directory = tempfile::tempdir().unwrap();
         let config = Config::parse(CONFIG, &|_| None).unwrap();
-        let app = App::open(config, directory.path(), OpenMode::ReadWrite).unwrap();
+        let app = App::open(config, directory.path(), OpenMode::ReadWrite)
+            .await
+            .unwrap();
         make(&app, "acme", "one").await;
         let tenant = TenantId::from("acme");
-        let row = app.runtime().find(&tenant, "one").await.unwrap();
+        let row = app.default_runtime().find(&tenant, "one").await.unwrap();
         let update = timeline::ThreadUpdate {
             title: Some(Some("new".to_owned())),
             metadata: None,
         };
-        app.runtime()
+        app.default_runtime()
             .update_thread(&tenant, "one", update)
             .await
             .unwrap();
-        let deleted = app.runtime().delete_at_rest(&tenant, "one", row.tail).await;
+        let deleted = app
+            .default_runtime()
+            .delete_at_rest(&tenant, "one", row.tail)
+            .await;
         assert!(!deleted.unwrap());
-        let row = app.runtime().find(&tenant, "one").await.unwrap();
-        let deleted = app.runtime().delete_at_rest(&tenant, "one", row.tail).await;
+        let row = app.default_runtime().find(&tenant, "one").await.unwrap();
+        let deleted = app
+            .default_runtime()
+            .delete_at_rest(&tenant, "one", row.tail)
+            .await;
         assert!(deleted.unwrap());
     }
 }

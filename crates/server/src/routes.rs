@@ -26,6 +26,7 @@ pub(crate) mod relatives;
 mod responses;
 mod run_times;
 pub(crate) mod runs;
+mod steps;
 pub(crate) mod thread_feed;
 pub(crate) mod thread_list;
 pub(crate) mod threads;

@@ -49,6 +49,8 @@ use utoipa::OpenApi as _;
 
 /// Maximum number of connections for commands on this machine.
 const LOCAL_CONNECTIONS: usize = 64;
+/// The pause before the runs of a shard that failed are looked for again.
+const SHARD_PAUSE: Duration = Duration::from_secs(5);
 
 /// Why the server stopped, or did not start.
 #[derive(Debug, thiserror::Error)]
@@ -224,11 +226,16 @@ pub async fn serve(
     served
 }
 
-/// Runs recovery. Returns only if it fails, with the error.
+/// Runs recovery, and repeats it for shards that fail. Returns only if the default database fails, with the error.
 async fn unrecovered(app: &App) -> ServeError {
-    match app.recover().await {
-        Ok(_) => std::future::pending().await,
-        Err(error) => error.into(),
+    loop {
+        if let Err(error) = app.recover().await {
+            return error.into();
+        }
+        if app.is_all_recovered() {
+            return std::future::pending().await;
+        }
+        tokio::time::sleep(SHARD_PAUSE).await;
     }
 }
 

@@ -173,7 +173,10 @@ async fn store(
         is_limited: true,
     };
     sweep(api, &caller.tenant, kind, now).await?;
-    api.runtime().objects().put(&caller.tenant, object).await?;
+    api.runtime(&caller.tenant)
+        .objects()
+        .put(&caller.tenant, object)
+        .await?;
     let tenant = URL_SAFE_NO_PAD.encode(caller.tenant.as_str());
     Ok(Some((format!("{tenant}.{secret}"), expires_at)))
 }
@@ -209,7 +212,7 @@ pub(crate) async fn find_token(api: &Api, text: &str) -> Result<Option<Caller>, 
 /// The caller of a session or a token. One that has expired, or whose key is not configured any more, is
 /// deleted.
 async fn find_at(api: &Api, place: SessionRef) -> Result<Option<Caller>, ApiError> {
-    let objects = api.runtime().objects();
+    let objects = api.runtime(&place.tenant).objects();
     let open = api.shared::<OpenSessions>();
     // A guessed secret leaves no trace in memory.
     if !open.has(&place.id)
@@ -253,7 +256,7 @@ pub(crate) async fn end(api: &Api, headers: &HeaderMap) -> Result<(), ApiError> 
 }
 
 async fn forget(api: &Api, (tenant, kind): (&TenantId, &str), id: &str) -> Result<(), StoreError> {
-    let objects = api.runtime().objects();
+    let objects = api.runtime(tenant).objects();
     objects.delete(tenant, kind, id, None).await?;
     api.shared::<OpenSessions>().end(id);
     Ok(())
@@ -265,7 +268,12 @@ async fn sweep(api: &Api, tenant: &TenantId, kind: &str, now: Timestamp) -> Resu
         limit: SWEPT,
         ..ObjectPage::default()
     };
-    for object in api.runtime().objects().list(tenant, kind, oldest).await? {
+    for object in api
+        .runtime(tenant)
+        .objects()
+        .list(tenant, kind, oldest)
+        .await?
+    {
         if read(&object).is_none_or(|stored| stored.expires_at <= now) {
             forget(api, (tenant, kind), &object.id).await?;
         }
@@ -290,6 +298,6 @@ impl Default for LoginAttempts {
 impl LoginAttempts {
     /// Counts an attempt. If there were too many, the error is the time until the next one is allowed.
     pub(crate) fn spend(&self, address: &str) -> Result<(), Duration> {
-        self.0.of(address).spend()
+        self.0.of(address).spend(NonZeroU32::MIN)
     }
 }

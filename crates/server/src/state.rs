@@ -10,7 +10,7 @@ use crate::metrics::Metrics;
 use crate::thread_locks::ThreadLocks;
 use http::Extensions;
 use jiff::Timestamp;
-use runtime::ViewBudget;
+use runtime::{Runtime, TenantId, ViewBudget};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +24,6 @@ pub(crate) struct Api {
 struct Inner {
     app: App,
     turns: ThreadLocks,
-    desks: Arc<AitpStates>,
     ephemeral_aitp_states: Arc<AitpStates>,
     forms: Forms,
     views: ViewBudget,
@@ -41,10 +40,11 @@ pub(crate) struct OpenStream {
     _permit: Permit,
 }
 
-/// How long a stream may last: as long as the server runs and the caller's key is valid.
+/// How long a stream may last: as long as the server runs, the caller's tenant is not paused, and the key is valid.
 #[derive(Clone)]
 pub(crate) struct StreamLifetime {
     shutdown: CancellationToken,
+    paused: CancellationToken,
     caller: Caller,
 }
 
@@ -53,6 +53,7 @@ impl StreamLifetime {
     pub(crate) async fn ended(&self) -> Option<ApiError> {
         tokio::select! {
             () = self.shutdown.cancelled() => None,
+            () = self.paused.cancelled() => None,
             error = self.caller.ended() => Some(error),
         }
     }
@@ -79,12 +80,10 @@ impl OpenStream {
 impl Api {
     pub(crate) fn new(app: App, shutdown: CancellationToken) -> Self {
         let views = ViewBudget::new(app.config().limits.thread_view_bytes);
-        let desks = Arc::new(AitpStates::new(app.runtime().clone(), true));
         let passing_desks = Arc::new(AitpStates::new(app.ephemeral().clone(), false));
         let forms = Forms::new(app.config());
         Self {
             inner: Arc::new(Inner {
-                desks,
                 ephemeral_aitp_states: passing_desks,
                 forms,
                 app,
@@ -106,8 +105,14 @@ impl Api {
         &self.inner.app
     }
 
-    pub(crate) fn runtime(&self) -> &runtime::Runtime {
-        self.inner.app.runtime()
+    /// The runtime of a tenant.
+    pub(crate) fn runtime(&self, tenant: &TenantId) -> &Runtime {
+        self.inner.app.runtime(tenant)
+    }
+
+    /// A new id.
+    pub(crate) fn mint(&self) -> String {
+        self.inner.app.default_runtime().mint()
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {
@@ -130,9 +135,9 @@ impl Api {
         &self.inner.shutdown
     }
 
-    /// The AITP states of threads: their participants and open requests.
-    pub(crate) fn aitp_states(&self) -> &Arc<AitpStates> {
-        &self.inner.desks
+    /// The AITP states of a tenant's threads: their participants and open requests.
+    pub(crate) fn aitp_states(&self, tenant: &TenantId) -> &Arc<AitpStates> {
+        self.inner.app.aitp_states(tenant)
     }
 
     /// The AITP states of threads in memory only: their participants and open requests.
@@ -159,6 +164,7 @@ impl Api {
         Ok(OpenStream {
             lifetime: StreamLifetime {
                 shutdown: self.inner.shutdown.clone(),
+                paused: self.inner.app.paused(&caller.tenant),
                 caller: caller.clone(),
             },
             stalled_reader: self.inner.app.config().limits.stalled_reader,

@@ -1,8 +1,9 @@
 //! Turns: one request at a time reads a thread and then acts on it.
 //!
 //! The runtime has a lock per thread for each single operation. A rule may span two operations, such as
-//! no run besides an active one. Then the view takes a turn around both. Only one server writes to a
-//! store, so turns in memory are enough.
+//! no run besides an active one. Then the view takes a turn around both, so that requests of one server wait for each
+//! other. Servers that share a store do not: a rule names the event after which nothing may have followed, and the
+//! request looks again if something has.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use timeline::ThreadId;

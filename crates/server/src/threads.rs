@@ -12,6 +12,7 @@ mod made;
 mod named;
 mod replacement;
 mod thread_ref;
+mod unfollowed;
 
 pub(crate) use delete::{delete_thread, delete_thread_locked, delete_thread_stopping};
 pub(crate) use ephemeral::Ephemeral;
@@ -20,3 +21,4 @@ pub(crate) use made::{answered, id_for};
 pub(crate) use named::{NamedThread, ThreadKey};
 pub(crate) use replacement::{Replacement, stale};
 pub(crate) use thread_ref::ThreadRef;
+pub(crate) use unfollowed::unfollowed;

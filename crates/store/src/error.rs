@@ -44,11 +44,24 @@ pub enum StoreError {
         /// Where it ends.
         found: Seq,
     },
-    /// Another writer has claimed the thread since.
-    #[error("thread {thread} has been claimed by another writer")]
+    /// Another node has taken the thread's run since.
+    #[error("another node has taken the run of thread {thread}")]
     Fenced {
         /// The thread.
         thread: ThreadId,
+    },
+    /// The lease of this node has ended, so other nodes may have taken its runs.
+    #[error("the lease of this node has ended")]
+    DeadNode,
+    /// A reader has events that the log does not have: the store has lost the log's end, or is an older copy.
+    #[error(
+        "the reader is at event {at}, and the log ends at event {tail}: a failover or an older backup has lost its end; read it again from 0"
+    )]
+    AheadOfLog {
+        /// Where the reader is.
+        at: Seq,
+        /// Where the log ends.
+        tail: Seq,
     },
     /// The log of another thread no longer ends where the writer has read it, or is deleted. Nothing was written.
     #[error("thread {thread} has changed since it was read")]

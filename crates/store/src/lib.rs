@@ -10,6 +10,7 @@ mod index;
 mod limit;
 mod log;
 mod memory;
+mod nodes;
 pub mod objects;
 mod quota;
 pub mod rows;
@@ -25,10 +26,11 @@ pub use error::{KeyError, StoreError};
 pub use index::{FoundExecution, Landmark, LogIndex, Side};
 pub use limit::{LimitKind, LimitReached};
 pub use log::{
-    Append, Claim, Created, Epoch, EventLog, Filter, Head, LargeRecord, Logged, NewRecord,
+    Append, Appended, Created, Epoch, EventLog, Filter, Head, LargeRecord, Logged, NewRecord,
     PAGE_BYTES, PageSize, Token,
 };
 pub use memory::MemoryStore;
+pub use nodes::{Hint, Lease, NodeId, NodeTable, Ownership};
 pub use objects::ObjectTable;
 pub use quota::{Quotas, Refusals, StorageLimits, StorageUsage};
 pub use run::{ParentRun, Run, inherited};
@@ -38,11 +40,11 @@ pub use waits::{WaitIndex, WaitingRow, WaitingRows};
 
 use futures_util::future::BoxFuture;
 
-/// A store: logs of threads, their index, their rows, their full-text index, the list of threads
+/// A store: logs of threads, the nodes that run them, their index, their rows, their full-text index, the list of threads
 /// that may have pending calls or open requests, and a tenant's sidecar objects.
 ///
 /// The suite (feature `suite`) tests every implementation against this.
-pub trait Store: EventLog + LogIndex + ThreadTable + TextIndex + WaitIndex {
+pub trait Store: EventLog + NodeTable + LogIndex + ThreadTable + TextIndex + WaitIndex {
     /// The sidecar objects.
     fn objects(&self) -> &dyn ObjectTable;
 

@@ -1,18 +1,18 @@
 //! The log of a thread: what is appended to it and read from it.
 
-use crate::{StoreError, TenantId};
+use crate::{NodeId, Ownership, StoreError, TenantId};
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use std::fmt::Debug;
 use std::sync::Arc;
 use timeline::{Event, Record, Seq, State, Thread, ThreadId, chunk_type};
 
-/// The fencing token of a thread's writer: each claim is higher than the one before.
+/// The fencing token of the node that owns a thread's run. It rises when another node takes the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Epoch(pub u64);
 
 impl Epoch {
-    /// The claim of a thread's creator.
+    /// The epoch of a new thread.
     pub const FIRST: Self = Self(1);
 }
 
@@ -116,10 +116,12 @@ pub struct Token {
 pub struct Append {
     /// The thread.
     pub thread: ThreadId,
-    /// The writer's claim; an older one is refused.
+    /// The expected epoch.
     pub epoch: Epoch,
     /// The expected tail.
     pub tail: Seq,
+    /// The owner of the thread's run after it.
+    pub ownership: Ownership,
     /// The records to append.
     pub records: Vec<NewRecord>,
     /// The client's token, if it sent one.
@@ -130,11 +132,24 @@ pub struct Append {
     pub unmoved: Vec<(ThreadId, Seq)>,
 }
 
+/// The end of a log after an append.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// The last event.
+    pub tail: Seq,
+    /// The epoch: a higher one than before if the append took the run.
+    pub epoch: Epoch,
+}
+
 /// The end of a thread's log, with its state.
 #[derive(Clone, Debug)]
 pub struct Head {
     /// The thread's tenant.
     pub tenant: TenantId,
+    /// The current epoch.
+    pub epoch: Epoch,
+    /// The living node that owns the thread's run.
+    pub owner: Option<NodeId>,
     /// The last event.
     pub tail: Seq,
     /// The instant of the last event.
@@ -143,28 +158,19 @@ pub struct Head {
     pub state: State,
 }
 
-/// A claim of a thread.
-#[derive(Clone, Debug)]
-pub struct Claim {
-    /// The claimant's epoch; all older ones are void.
-    pub epoch: Epoch,
-    /// The end of the log.
-    pub head: Head,
-}
-
 /// The result of get-or-create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Created {
     /// The thread with that key.
     pub thread: ThreadId,
-    /// The creator's claim; `None` if the thread existed.
-    pub claim: Option<Epoch>,
+    /// The epoch of the new thread; `None` if the thread existed.
+    pub epoch: Option<Epoch>,
 }
 
 impl Created {
     /// Whether it was made just now.
     pub fn is_new(&self) -> bool {
-        self.claim.is_some()
+        self.epoch.is_some()
     }
 }
 
@@ -215,23 +221,22 @@ impl Filter {
 /// Every method is atomic. A result is durable: a reopened store has it.
 pub trait EventLog: Send + Sync {
     /// Finds the tenant's thread by the key in `first`, or creates it with these records. Of concurrent
-    /// callers, exactly one creates it (EK-2), and that caller also gets the claim.
+    /// callers, exactly one creates it (EK-2).
     ///
     /// `first` begins with the `thread.created` and `context.created` events of the new thread. `token`
-    /// is the token of the request whose records follow them; it is stored with a created thread.
+    /// is the token of the request whose records follow them; it is stored with a created thread. `owner`
+    /// is the node that owns the run that they start.
     fn get_or_create<'a>(
         &'a self,
         tenant: &'a TenantId,
         first: Vec<NewRecord>,
         token: Option<Token>,
+        owner: Option<NodeId>,
     ) -> BoxFuture<'a, Result<Created, StoreError>>;
 
-    /// Becomes the only writer of a thread. Costs what the running step holds, not the thread.
-    fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>>;
-
-    /// Appends all records, or none: refused if the claim is void or the tail differs from the expected
-    /// one. Returns the new tail after the records are durable.
-    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>>;
+    /// Appends all records, or none: refused if the epoch or the tail differs from the expected one.
+    /// Answers after the records are durable.
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>>;
 
     /// The stored answer to this token on this thread, if the token was used.
     fn answer<'a>(
@@ -240,7 +245,7 @@ pub trait EventLog: Send + Sync {
         token: &'a str,
     ) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
 
-    /// The end of a thread's log, without a claim: for readers. Costs as much as a claim.
+    /// The end of a thread's log, and its state. Costs what the running step holds, not the thread.
     fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>>;
 
     /// Reads a page of the records after `after`, in order: at most `limit` records, and at most

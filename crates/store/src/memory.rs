@@ -2,6 +2,7 @@
 
 mod checkpoints;
 mod landmarks;
+mod nodes;
 mod objects;
 mod search;
 mod stored;
@@ -10,10 +11,10 @@ mod waits;
 
 use crate::search::{FoundThreads, Search, ThreadPreview};
 use crate::{
-    Append, CheckpointTable, Claim, Created, EventLog, Filter, FoundExecution, Head, Landmark,
-    LogIndex, Logged, NewRecord, ObjectTable, Quotas, Side, StorageUsage, Store, StoreError,
-    TenantId, TextIndex, ThreadRow, ThreadRows, ThreadTable, Token, WaitIndex, WaitingRow,
-    WaitingRows,
+    Append, Appended, CheckpointTable, Created, EventLog, Filter, FoundExecution, Head, Landmark,
+    Lease, LogIndex, Logged, NewRecord, NodeId, NodeTable, ObjectTable, Quotas, Side, StorageUsage,
+    Store, StoreError, TenantId, TextIndex, ThreadRow, ThreadRows, ThreadTable, Token, WaitIndex,
+    WaitingRow, WaitingRows,
 };
 use futures_util::future::BoxFuture;
 use std::sync::{Mutex, PoisonError};
@@ -58,15 +59,12 @@ impl EventLog for MemoryStore {
         tenant: &'a TenantId,
         first: Vec<NewRecord>,
         token: Option<Token>,
+        owner: Option<NodeId>,
     ) -> BoxFuture<'a, Result<Created, StoreError>> {
-        Box::pin(async move { self.with(|kept| kept.create(tenant, first, token)) })
+        Box::pin(async move { self.with(|kept| kept.create(tenant, first, token, owner)) })
     }
 
-    fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        Box::pin(async move { self.with(|kept| kept.claim(thread)) })
-    }
-
-    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
         Box::pin(async move { self.with(|kept| kept.append(append)) })
     }
 
@@ -90,6 +88,41 @@ impl EventLog for MemoryStore {
         filter: Filter,
     ) -> BoxFuture<'a, Result<Vec<Logged>, StoreError>> {
         Box::pin(async move { self.with(|kept| kept.read(thread, after, limit, filter)) })
+    }
+}
+
+// Leases here do not end by themselves: a test lets the nodes leave that it declares dead.
+impl NodeTable for MemoryStore {
+    fn join<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<NodeId, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.nodes.join(name))) })
+    }
+
+    fn renew(&self, node: NodeId) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        Box::pin(async move { self.with(|kept| kept.nodes.renew(node)) })
+    }
+
+    fn leave(&self, node: NodeId) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.with(|kept| {
+                kept.nodes.leave(node);
+                Ok(())
+            })
+        })
+    }
+
+    fn tails(
+        &self,
+        threads: Vec<ThreadId>,
+    ) -> BoxFuture<'_, Result<Vec<(ThreadId, Seq)>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.tails(threads))) })
+    }
+
+    fn due(&self, limit: usize) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.due(limit))) })
+    }
+
+    fn owned(&self, node: NodeId) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.owned(node))) })
     }
 }
 
@@ -186,8 +219,9 @@ impl ThreadTable for MemoryStore {
         &'a self,
         tenant: &'a TenantId,
         thread: &'a ThreadId,
+        tail: Option<Seq>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move { self.with(|kept| kept.delete(tenant, thread)) })
+        Box::pin(async move { self.with(|kept| kept.delete(tenant, thread, tail)) })
     }
 
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
@@ -295,4 +329,5 @@ mod tests {
     }
 
     crate::store_suite!(Memory::default());
+    crate::shared_store_suite!(Memory::default());
 }

@@ -112,6 +112,13 @@ impl Quotas {
         own.copied().unwrap_or(limits.default)
     }
 
+    /// Whether no tenant has a limit.
+    pub fn are_unlimited(&self) -> bool {
+        let limits = self.limits.read().unwrap_or_else(PoisonError::into_inner);
+        let mut all = limits.tenants.values().chain([&limits.default]);
+        all.all(|limits| *limits == StorageLimits::default())
+    }
+
     /// Refuses a thread with events of this size.
     ///
     /// # Errors

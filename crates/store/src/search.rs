@@ -4,7 +4,7 @@ mod texts;
 mod words;
 
 pub use texts::{TEXT_BYTES, text_of_content, text_of_part};
-pub use words::{Excerpt, SearchWords, WordsRefused, spaced};
+pub use words::{Excerpt, SearchWords, WordsRefused, distinct_words, spaced};
 
 use crate::{KeyPattern, StoreError, TenantId, ThreadFilter, ThreadRow};
 use futures_util::future::BoxFuture;

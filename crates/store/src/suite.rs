@@ -18,6 +18,7 @@ mod instants;
 pub mod kinds;
 mod landmarks;
 mod layer;
+mod nodes;
 mod objects;
 mod quotas;
 mod reads;
@@ -36,6 +37,7 @@ pub use instants::*;
 pub use kinds::items_of_every_kind_are_read_back;
 pub use landmarks::*;
 pub use layer::Layer;
+pub use nodes::*;
 pub use objects::*;
 pub use quotas::*;
 pub use reads::*;
@@ -61,6 +63,23 @@ pub trait Subject: Send {
     fn reopen(&mut self) -> BoxFuture<'_, ()>;
 }
 
+/// Makes the tests for stores that several nodes share; the expression makes a fresh
+/// [`Subject`](crate::suite::Subject) for each.
+#[macro_export]
+macro_rules! shared_store_suite {
+    ($subject:expr) => {
+        $crate::store_suite! { @each $subject;
+            a_living_nodes_threads_are_not_due
+            a_dead_nodes_threads_are_due
+            a_node_that_leaves_makes_its_threads_due_at_once
+            an_offered_thread_is_due_at_once
+            a_thread_at_rest_is_not_due
+            a_node_that_joins_again_replaces_the_one_before
+            due_threads_are_limited
+        }
+    };
+}
+
 /// Makes a test of every function of [`suite`](crate::suite); the expression makes a fresh
 /// [`Subject`](crate::suite::Subject) for each.
 #[macro_export]
@@ -69,7 +88,7 @@ macro_rules! store_suite {
         $crate::store_suite! { @each $subject;
             append_is_all_or_nothing
             append_at_a_stale_tail_is_refused
-            append_without_a_claim_is_refused
+            an_append_at_another_epoch_is_refused
             an_append_lands_only_while_other_threads_are_unmoved
             a_guard_of_a_deleted_thread_refuses_the_append
             of_two_appends_that_guard_each_other_one_lands
@@ -82,16 +101,18 @@ macro_rules! store_suite {
             concurrent_appends_to_32_threads_all_land
             of_32_appends_at_one_tail_one_lands
             a_thousand_records_land_together
-            the_newer_of_two_claims_wins
-            claim_restores_the_calls_that_wait
-            claim_restores_how_often_a_step_was_started
-            claim_restores_the_state_after_every_command
-            claim_restores_the_state_after_any_commands
+            the_newer_of_two_takeovers_wins
+            of_32_takeovers_at_one_tail_one_lands
+            an_append_of_another_node_leaves_the_run_to_its_owner
+            a_head_restores_the_calls_that_wait
+            a_head_restores_how_often_a_step_was_started
+            a_head_restores_the_state_after_every_command
+            a_head_restores_the_state_after_any_commands
             an_append_to_a_thread_that_is_not_there_is_refused
             unfinished_lists_executing_and_waiting_threads_and_nothing_else
             a_reopened_store_reads_what_it_acknowledged
             a_reopened_store_knows_its_tokens
-            a_claim_after_reopening_voids_the_ones_before
+            a_takeover_after_reopening_voids_the_ones_before
             the_text_of_a_record_is_stored_byte_for_byte
             items_of_every_kind_are_read_back
             reading_pages_through_the_log
@@ -105,7 +126,7 @@ macro_rules! store_suite {
             compactions_are_found_from_the_newest_back
             get_or_create_by_64_tasks_makes_one_thread
             get_or_create_finds_the_thread_again
-            a_thread_is_claimed_by_who_makes_it_and_keeps_its_token
+            a_new_thread_keeps_its_epoch_and_its_token
             the_same_key_in_two_tenants_is_two_threads
             threads_without_a_key_are_each_their_own
             a_thread_id_that_is_taken_is_refused
@@ -123,6 +144,7 @@ macro_rules! store_suite {
             a_fork_that_is_made_with_content_has_what_that_leaves_open
             a_fork_does_not_wait_for_a_sub_agent_of_its_parent
             delete_removes_everything
+            a_deletion_at_a_stale_tail_is_refused
             a_closed_store_answers_closed
             a_checkpoint_is_stored_byte_for_byte
             the_latest_save_replaces_the_one_before

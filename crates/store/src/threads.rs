@@ -45,6 +45,21 @@ pub struct ThreadRow {
     pub change: u64,
 }
 
+impl ThreadRow {
+    /// Refuses the position of a reader that has events after the end of the log.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::AheadOfLog`] if the log ends before it.
+    pub fn check_position(&self, at: Seq) -> Result<(), StoreError> {
+        let tail = self.tail;
+        if at > tail {
+            return Err(StoreError::AheadOfLog { at, tail });
+        }
+        Ok(())
+    }
+}
+
 /// Keys of threads: one key, or all with a prefix. It is plain text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyPattern {
@@ -128,11 +143,13 @@ pub trait ThreadTable: Send + Sync {
         thread: &'a ThreadId,
     ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>>;
 
-    /// Deletes a thread with all its data, and its sidecar [objects](crate::ObjectTable).
+    /// Deletes a thread with all its data, and its sidecar [objects](crate::ObjectTable). With `tail`, only
+    /// if its log still ends there.
     fn delete<'a>(
         &'a self,
         tenant: &'a TenantId,
         thread: &'a ThreadId,
+        tail: Option<Seq>,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// The threads with an execution to resume or a trigger to answer.

@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use timeline::{Event, ExecutionStatus, ItemType, Open, OpenKind, Payload, Seq, ThreadId};
+use timeline::{
+    Event, ExecutionStatus, ItemType, Open, OpenCall, OpenKind, Payload, Seq, ThreadId,
+};
 
 /// A thread in which something waits for a person, or may.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,10 +60,13 @@ pub trait WaitIndex: Send + Sync {
 /// Whether open calls wait for a person or a client: one needs an approval or a result. The others come
 /// after it, or wait for a sub-agent.
 pub fn waits_for_people(open: Option<&Open>) -> bool {
-    open.is_some_and(|open| {
-        let mut calls = open.calls.iter();
-        calls.any(|call| matches!(call.kind, OpenKind::Approval | OpenKind::External))
-    })
+    open.is_some_and(|open| calls_wait_for_people(&open.calls))
+}
+
+/// Whether one of these calls waits for a person or a client.
+pub fn calls_wait_for_people(calls: &[OpenCall]) -> bool {
+    let mut calls = calls.iter();
+    calls.any(|call| matches!(call.kind, OpenKind::Approval | OpenKind::External))
 }
 
 /// The effect of an event on the open calls of its thread.

@@ -1,7 +1,8 @@
 //! Durable stores.
 //!
-//! [`SqliteStore`] (feature `sqlite`) stores all data of a deployment in one file: the log of every
+//! [`SqliteStore`] stores all data of a deployment in one file: the log of every
 //! thread, and the nine tables of EK §9. The tables are written with the log and can be rebuilt from it.
+//! `PostgresStore` (feature `postgres`) stores the same data in a database that several processes may use at once.
 //! [`store::Store`] defines the contract, and the suite of the crate `store` tests it.
 //!
 //! ```
@@ -15,18 +16,27 @@
 //!
 //! With the feature `encryption` the file can be encrypted: set a [`StoreKey`] in [`SqliteOptions`].
 
-#[cfg(feature = "sqlite")]
 mod block;
-#[cfg(feature = "sqlite")]
+mod durable;
+#[cfg(feature = "postgres")]
+mod postgres;
 pub mod private;
-#[cfg(feature = "sqlite")]
 mod sqlite;
+mod sum;
+mod value;
 
-#[cfg(feature = "sqlite")]
+pub use durable::{
+    Activity, Chain, ChainBlock, ChainEnd, Compared, DurableStore, ErasedEntries, ErasedTenant,
+    Erasure, Evidence, FoundSamples, OpenMode, PoisonedRun, Reclaimed, Remedy, Samples, Searched,
+    Stats, StoreFault, StoreHealth, StoreStorage, TenantStorage, ThreadStorage, TransferError,
+    Transferred, Upkeep,
+};
+#[cfg(feature = "postgres")]
+pub use postgres::{
+    DatabaseReport, DatabaseWarning, JoinedNode, PostgresOptions, PostgresStore, Standby,
+};
 pub use sqlite::{
-    Activity, BackupError, BackupKind, Chain, ChainBlock, ChainEnd, Compared, ErasedEntries,
-    ErasedTenant, FoundSamples, Manifest, NoStoreKey, OpenMode, PoisonedRun, Reclaimed, Remedy,
-    Restored, Samples, Searched, SqliteOptions, SqliteStore, Stats, StoreFault, StoreHealth,
-    StoreKey, StoreStorage, TenantStorage, ThreadStorage, TransferError, Transferred, Verified,
-    back_up, export_tenant, import_tenant, rekey, restore_backup, search_files, verify_backups,
+    BackupError, BackupKind, Manifest, NoStoreKey, Restored, SqliteOptions, SqliteStore, StoreKey,
+    Verified, back_up, export_tenant, import_tenant, rekey, restore_backup, search_files,
+    verify_backups,
 };

@@ -10,8 +10,6 @@ mod connection;
 mod convert;
 mod erase;
 mod error;
-mod fault;
-mod health;
 mod key;
 mod landmarks;
 mod medium;
@@ -32,8 +30,8 @@ mod storage;
 mod sums;
 mod sync;
 mod transfer;
+mod upkeep;
 mod usage;
-mod value;
 mod waits;
 mod wal;
 mod words;
@@ -42,23 +40,17 @@ mod writer;
 pub use backup::{
     BackupError, BackupKind, Manifest, Restored, Verified, back_up, restore_backup, verify_backups,
 };
-pub use chain::{Chain, ChainBlock, ChainEnd, Compared};
-pub use check::{Activity, PoisonedRun, Stats};
-pub use connection::{OpenMode, SqliteOptions};
-pub use erase::{
-    ErasedEntries, ErasedTenant, FoundSamples, Reclaimed, Samples, Searched, search_files,
-};
-pub use fault::{Remedy, StoreFault};
-pub use health::StoreHealth;
+pub use connection::SqliteOptions;
+pub use erase::search_files;
 pub use key::{NoStoreKey, StoreKey};
 pub use rekey::rekey;
-pub use storage::{StoreStorage, TenantStorage, ThreadStorage};
-pub use transfer::{TransferError, Transferred, export_tenant, import_tenant};
+pub use transfer::{export_tenant, import_tenant};
 
+use crate::durable::{Health, OpenMode};
 use crate::private;
+use crate::value;
 use error::failed;
 use futures_util::future::BoxFuture;
-use health::Health;
 use landmarks::LandmarkQuery;
 use readers::Readers;
 use std::fs::File;
@@ -67,10 +59,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use store::search::{FoundThreads, Search, ThreadPreview};
 use store::{
-    Append, CheckpointTable, Claim, Created, EventLog, Filter, FoundExecution, Head, Landmark,
-    LogIndex, Logged, NewRecord, ObjectTable, Quotas, Side, StorageUsage, Store, StoreError,
-    TenantId, TextIndex, ThreadRow, ThreadRows, ThreadTable, Token, WaitIndex, WaitingRow,
-    WaitingRows,
+    Append, Appended, CheckpointTable, Created, EventLog, Filter, FoundExecution, Head, Landmark,
+    LogIndex, Logged, NewRecord, NodeId, NodeTable, ObjectTable, Quotas, Side, StorageUsage, Store,
+    StoreError, TenantId, TextIndex, ThreadRow, ThreadRows, ThreadTable, Token, WaitIndex,
+    WaitingRow, WaitingRows,
 };
 use timeline::{Removed, Seq, ThreadId};
 use wal::LogFault;
@@ -191,16 +183,6 @@ impl SqliteStore {
         connection::lock(path)
     }
 
-    /// Whether it can do its work. While commits fail, one is tried once per second at most.
-    pub async fn health(&self) -> StoreHealth {
-        if let Some(writer) = self.writer.as_ref().filter(|_| self.health.wants_trial())
-            && writer.run(0, schema::touch).await.is_ok()
-        {
-            self.health.committed();
-        }
-        self.health.now()
-    }
-
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
@@ -209,64 +191,6 @@ impl SqliteStore {
     /// The files of the store at this path, including those that don't exist.
     pub fn files(path: &Path) -> Vec<PathBuf> {
         connection::files(path)
-    }
-
-    /// Rebuilds the nine tables, the full-text index and the list of what waits from the log. Other writes
-    /// wait for it.
-    pub async fn rebuild_tables(&self) -> Result<(), StoreError> {
-        self.writer()?.run(0, rebuild::rebuild).await
-    }
-
-    /// All faults of the file; empty if it has none. Reads the whole file.
-    pub async fn findings(&self) -> Result<Vec<StoreFault>, StoreError> {
-        let torn = self.torn_log.iter();
-        let torn = torn.map(|what| StoreFault::of_store(what, Remedy::Restore));
-        let mut found: Vec<_> = torn.collect();
-        found.append(&mut self.readers.run(check::check).await?);
-        Ok(found)
-    }
-
-    /// The [findings](Self::findings) as texts.
-    pub async fn check(&self) -> Result<Vec<String>, StoreError> {
-        let found = self.findings().await?;
-        Ok(found.iter().map(ToString::to_string).collect())
-    }
-
-    /// The chain of a thread's log, checked.
-    pub async fn chain(&self, thread: &ThreadId) -> Result<Chain, StoreError> {
-        let thread = thread.clone();
-        self.readers
-            .run(move |conn| chain::chain(conn, &thread))
-            .await
-    }
-
-    /// Where the chains of all threads end, at one moment.
-    pub async fn chain_ends(&self) -> Result<Vec<ChainEnd>, StoreError> {
-        self.readers.run(chain::ends).await
-    }
-
-    /// Compares a thread with where it was sealed.
-    pub async fn compare(&self, sealed: ChainEnd) -> Result<Compared, StoreError> {
-        self.readers
-            .run(move |conn| chain::compare(conn, &sealed))
-            .await
-    }
-
-    /// Counters of the store's work, and its size on the disk. Reads nothing from the database.
-    pub fn activity(&self) -> Activity {
-        let counts = self.writer.as_ref().map(Writer::counts);
-        Activity::of(&self.path, counts.unwrap_or_default(), &self.health)
-    }
-
-    /// The last 20 executions at most that were ended because processes died with them, newest first.
-    /// Reads all executions.
-    pub async fn poisoned(&self) -> Result<Vec<PoisonedRun>, StoreError> {
-        self.readers.run(check::poisoned).await
-    }
-
-    /// How large the store is.
-    pub async fn stats(&self) -> Result<Stats, StoreError> {
-        self.readers.run(check::stats).await
     }
 
     fn writer(&self) -> Result<&Writer, StoreError> {
@@ -294,6 +218,8 @@ impl EventLog for SqliteStore {
         tenant: &'a TenantId,
         first: Vec<NewRecord>,
         token: Option<Token>,
+        // One process writes the store, so it owns every run.
+        _owner: Option<NodeId>,
     ) -> BoxFuture<'a, Result<Created, StoreError>> {
         Box::pin(async move {
             let new = append::NewLog::of(tenant, first, token)?;
@@ -304,22 +230,7 @@ impl EventLog for SqliteStore {
         })
     }
 
-    fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        Box::pin(async move {
-            let id = thread.clone();
-            let epoch = self
-                .writer()?
-                .run(0, move |conn| append::claim(conn, &id))
-                .await?;
-            // Since that commit nobody else can append, so the head is read beside the writer.
-            Ok(Claim {
-                epoch,
-                head: self.head(thread).await?,
-            })
-        })
-    }
-
-    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
         Box::pin(async move {
             let bytes = append::size(&append.records);
             let quotas = self.quotas.clone();
@@ -358,6 +269,16 @@ impl EventLog for SqliteStore {
             self.readers
                 .run(move |conn| rows::read(conn, &thread, after, limit, filter)),
         )
+    }
+}
+
+impl NodeTable for SqliteStore {
+    fn due(&self, limit: usize) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
+        Box::pin(async move {
+            let mut due = self.unfinished().await?;
+            due.truncate(limit);
+            Ok(due)
+        })
     }
 }
 
@@ -468,6 +389,7 @@ impl ThreadTable for SqliteStore {
         &'a self,
         tenant: &'a TenantId,
         thread: &'a ThreadId,
+        tail: Option<Seq>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         // Its words go in several commits if they are many: other writes go between them.
         Box::pin(async move {
@@ -480,8 +402,9 @@ impl ThreadTable for SqliteStore {
             let mut after = i64::MIN;
             let deleted = loop {
                 let (tenant, thread) = ids();
-                let delete =
-                    move |conn: &_| append::delete_some(conn, &tenant, &thread, after, in_bulk);
+                let delete = move |conn: &_| {
+                    append::delete_some(conn, (&tenant, &thread, tail), after, in_bulk)
+                };
                 match writer.run_deleting(0, delete, |_| true).await {
                     Ok(Some(last)) => after = last,
                     Ok(None) => break Ok(()),
@@ -491,7 +414,7 @@ impl ThreadTable for SqliteStore {
             if deleted.is_ok() {
                 self.deleted_text.add(bytes);
             }
-            if let Err(StoreError::HasForks { .. }) = &deleted
+            if let Err(StoreError::HasForks { .. } | StoreError::Conflict { .. }) = &deleted
                 && after > i64::MIN
             {
                 // Words that are only noted must not come back before the merge.

@@ -4,8 +4,8 @@
 
 use jiff::Timestamp;
 use loomline_stores::{
-    BackupError, BackupKind, OpenMode, SqliteOptions, SqliteStore, StoreKey, back_up, rekey,
-    restore_backup, verify_backups,
+    BackupError, BackupKind, OpenMode, SqliteOptions, SqliteStore, StoreKey, Upkeep as _, back_up,
+    rekey, restore_backup, verify_backups,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,11 +1,11 @@
 //! What is the SQLite store's own about objects: their rows, their file, what looking it over finds.
-#![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 #[path = "older/version_9.rs"]
 mod version_9;
 
 use jiff::Timestamp;
+use loomline_stores::Upkeep as _;
 use loomline_stores::{OpenMode, SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
@@ -130,7 +130,7 @@ async fn in_a_store_of_version_4_what_lies_beside_a_thread_is_found_and_the_rest
     assert_eq!(there("other", GONE).await, 0);
     assert_eq!(there("globex", THREAD).await, 0);
     let other = "other".into();
-    store.delete(&other, &THREAD.into()).await.unwrap();
+    store.delete(&other, &THREAD.into(), None).await.unwrap();
     assert_eq!(there("other", THREAD).await, 0);
     let files = store.objects().get(&other, "file", THREAD).await.unwrap();
     assert!(files.is_some(), "it lies beside no thread");

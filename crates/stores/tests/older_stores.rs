@@ -1,10 +1,10 @@
 //! Stores that version 9 wrote without a server. `crates/cli/tests/fixtures/stores/README.md` says how they were made.
-#![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 #[path = "older_stores/shown.rs"]
 mod shown;
 
+use loomline_stores::Upkeep as _;
 use loomline_stores::{SqliteOptions, SqliteStore, StoreKey};
 use serde_json::Value;
 use shown::shown;

@@ -1,10 +1,11 @@
 //! Backups, restores, exports, imports and erasures of a large store, with their times and memory.
 //! `scripts/soak-backup` and `scripts/soak-erase` run it with a gigabyte; alone it has some megabytes.
-#![cfg(all(feature = "sqlite", target_os = "linux"))]
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 #![allow(clippy::print_stdout, reason = "the table")]
 
 use jiff::Timestamp;
+use loomline_stores::Erasure as _;
 use loomline_stores::{
     Samples, SqliteOptions, SqliteStore, back_up, export_tenant, import_tenant, restore_backup,
     verify_backups,
@@ -127,7 +128,7 @@ async fn a_large_store_is_backed_up_restored_exported_and_imported() {
     measured("full backup", backup, |taken| taken.bytes);
     fill(&store, "u", bytes / 100, &mut random).await;
     let acme = TenantId::from("acme");
-    store.delete(&acme, &"t-0".into()).await.unwrap();
+    store.delete(&acme, &"t-0".into(), None).await.unwrap();
     measured("increment, 1 % more", backup, |taken| taken.bytes);
     measured("increment, nothing new", backup, |taken| taken.bytes);
     let to = at("restored/loomline.db");
@@ -205,7 +206,7 @@ async fn a_part_of_a_large_store_is_erased() {
     let deleted = async {
         store.announce_deletions(bytes * 3 / 20);
         for n in fifth() {
-            store.delete(&acme, &id(n)).await.unwrap();
+            store.delete(&acme, &id(n), None).await.unwrap();
         }
     };
     awaited("delete a fifth of the threads", deleted, |()| 0).await;

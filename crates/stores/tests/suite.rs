@@ -1,5 +1,4 @@
 //! The SQLite store keeps every promise of a store.
-#![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use futures_util::future::BoxFuture;

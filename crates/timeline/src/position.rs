@@ -1,7 +1,7 @@
 //! The position of a reader in a thread's log, also behind chunks that are not stored yet.
 
 use crate::event::{Event, chunk_type};
-use crate::ids::Seq;
+use crate::ids::{Seq, StepId};
 
 /// The part of a log that a reader has: every event up to `seq`, and the first `n_ahead` streamed
 /// chunks after it.
@@ -46,6 +46,15 @@ impl ReadPosition {
             self.n_ahead = 0;
         }
         true
+    }
+
+    /// The step that the next event ends, if the reader has chunks of it that the log lacks. Then another node than the
+    /// owner has ended the run.
+    pub fn lost_step<'e>(&self, next: &'e Event) -> Option<&'e StepId> {
+        let Event::StepStatusChanged { step_id, .. } = next else {
+            return None;
+        };
+        (self.n_ahead > 0).then_some(step_id)
     }
 
     /// The chunks that the reader lacks, of those that are not stored yet and follow the event

@@ -7,7 +7,7 @@ use crate::ids::{ExecutionId, ItemId, Seq, StepId};
 use crate::payload::Payload;
 use crate::state::update_of;
 use crate::status::{ExecutionStatus, StepStatus};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A part, and when it was written.
@@ -37,6 +37,14 @@ pub struct StepRecord {
     pub n_resets: usize,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
+}
+
+impl StepRecord {
+    /// The time from the beginning of the step to the model's answer: the latency of EK §6.
+    pub fn latency(&self) -> Option<SignedDuration> {
+        let (_, answered_at) = self.response.as_ref()?;
+        Some(answered_at.duration_since(self.step.created_at))
+    }
 }
 
 /// An execution with its steps.

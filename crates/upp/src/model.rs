@@ -39,6 +39,19 @@ pub struct Capabilities {
     pub audio_input: bool,
 }
 
+impl Capabilities {
+    /// A model that can do everything.
+    pub const ALL: Self = Self {
+        streaming: true,
+        tools: true,
+        structured_output: true,
+        image_input: true,
+        document_input: true,
+        video_input: true,
+        audio_input: true,
+    };
+}
+
 /// Whether the model must call a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolChoice {

@@ -167,15 +167,7 @@ impl Model for Scripted {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            streaming: true,
-            tools: true,
-            structured_output: true,
-            image_input: true,
-            document_input: true,
-            video_input: true,
-            audio_input: true,
-        }
+        Capabilities::ALL
     }
 
     fn settings(&self, settings: &Settings) -> NativeSettings {

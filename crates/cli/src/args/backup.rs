@@ -38,6 +38,9 @@ pub(crate) enum Tenant {
         /// The output file, which is written completely or not at all [default: standard output].
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
+        /// The database [default: that of the tenant].
+        #[arg(long, value_name = "NAME")]
+        shard: Option<String>,
     },
     /// Read the data of a tenant into the store. No server may use the store.
     #[command(
@@ -46,5 +49,19 @@ pub(crate) enum Tenant {
     Import {
         /// The file from `loomline tenant export`.
         file: PathBuf,
+        /// The database [default: that of the tenant].
+        #[arg(long, value_name = "NAME")]
+        shard: Option<String>,
+    },
+    /// Copy the data of a paused tenant into another database, and compare. Servers may use both.
+    ///
+    /// The former database keeps its data until it is purged there.
+    #[command(after_help = "Example:\n  loomline tenant move acme --to big")]
+    Move {
+        /// The name of the tenant.
+        tenant: String,
+        /// The shard; `default` is the database of `[store]`.
+        #[arg(long, value_name = "SHARD")]
+        to: String,
     },
 }

@@ -34,6 +34,9 @@ pub(crate) struct Purge {
     /// The tenant [default: the only tenant].
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<String>,
+    /// The database [default: that of the tenant]. A tenant that was moved has left its data in its former one.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) shard: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -44,6 +47,9 @@ pub(crate) struct Storage {
     /// The key or the id of a thread: only its data is shown.
     #[arg(long, value_name = "KEY")]
     pub(crate) thread: Option<String>,
+    /// The database [default: that of the tenant].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) shard: Option<String>,
     /// The maximum number of threads.
     #[arg(long, default_value_t = 10, value_parser = RangedU64ValueParser::<usize>::new())]
     pub(crate) limit: usize,

@@ -59,7 +59,12 @@ fn reload(place: &StoreLocation, app: &App, output: &Output) {
     }
     match place.config() {
         Ok(config) => {
-            let n_keys = app.replace_keys(&config.tenants);
+            let n_keys = match app.replace_tenants(&config.tenants) {
+                Ok(n_keys) => n_keys,
+                Err(error) => {
+                    return output.error(&CliError::Reload(Box::new(CliError::Tenants(error))));
+                }
+            };
             let text = format!("the keys of the configuration were read again; there are {n_keys}");
             tell(output, &text, Some(n_keys));
         }

@@ -24,7 +24,7 @@ pub(super) async fn compact(
 ) -> Result<(), CliError> {
     let key = options.key.as_str();
     if options.undo {
-        let reach = place.reach(&options.whose, OpenMode::ReadWrite)?;
+        let reach = place.reach(&options.whose, OpenMode::ReadWrite).await?;
         let id = match options.id {
             Some(id) => id,
             None => counting(list(&reach, key).await?, key)?,
@@ -33,7 +33,10 @@ pub(super) async fn compact(
             Reach::Server(client) => client.withdraw_compaction(key, &id).await?,
             Reach::Store(app, tenant) => {
                 let id = CompactionId::from(id.as_str());
-                let withdrawn = app.runtime().withdraw_compaction(tenant, key, id).await;
+                let withdrawn = app
+                    .runtime(tenant)
+                    .withdraw_compaction(tenant, key, id)
+                    .await;
                 withdrawn.map_err(|error| missing(error, key))?;
             }
         }
@@ -54,7 +57,7 @@ pub(super) async fn compact(
             let what = "the summary is missing: expected --summary or --summary-file";
             return Err(CliError::Usage { what: what.into() });
         }
-        let reach = place.reach(&options.whose, OpenMode::ReadOnly)?;
+        let reach = place.reach(&options.whose, OpenMode::ReadOnly).await?;
         for found in list(&reach, key).await? {
             output.value(&json!(found))?;
             output.line(&line(&found))?;
@@ -65,7 +68,7 @@ pub(super) async fn compact(
         let what = "the summary is empty".to_owned();
         return Err(CliError::Usage { what });
     }
-    let reach = place.reach(&options.whose, OpenMode::ReadWrite)?;
+    let reach = place.reach(&options.whose, OpenMode::ReadWrite).await?;
     let cut = match (options.through, options.event) {
         (Some(execution), _) => Cut::Through(execution.into()),
         (None, Some(event)) => Cut::At(Seq(event)),
@@ -79,7 +82,7 @@ pub(super) async fn compact(
                 summary,
                 author: SummaryAuthor::default(),
             };
-            let made = app.runtime().compact(tenant, key, new).await;
+            let made = app.runtime(tenant).compact(tenant, key, new).await;
             made.map_err(|error| missing(error, key))?.into()
         }
     };
@@ -100,7 +103,10 @@ async fn list(reach: &Reach, key: &str) -> Result<Vec<Compaction>, CliError> {
             }
             Reach::Store(app, tenant) => {
                 let place = before.map_or(Position::END, Position);
-                let page = app.runtime().compactions(tenant, key, place, PAGE).await;
+                let page = app
+                    .runtime(tenant)
+                    .compactions(tenant, key, place, PAGE)
+                    .await;
                 let (page, next) = page.map_err(|error| missing(error, key))?;
                 all.extend(page.into_iter().map(Compaction::from));
                 next.map(|next| next.0)

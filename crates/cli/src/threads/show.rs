@@ -19,7 +19,7 @@ pub(super) async fn show(
     key: &str,
     output: &Output,
 ) -> Result<(), CliError> {
-    let reach = place.reach(whose, OpenMode::ReadOnly)?;
+    let reach = place.reach(whose, OpenMode::ReadOnly).await?;
     let mut transcript = read(&reach, key, Filter::Facts).await?;
     if was_cut_off(&transcript) {
         transcript = read(&reach, key, Filter::All).await?;
@@ -42,7 +42,7 @@ async fn read(reach: &Reach, key: &str, filter: Filter) -> Result<Transcript, Cl
     match reach {
         Reach::Server(client) => client.transcript(key, filter).await,
         Reach::Store(app, tenant) => {
-            let found = app.runtime().transcript(tenant, key, filter).await;
+            let found = app.runtime(tenant).transcript(tenant, key, filter).await;
             found.map_err(|error| missing(error, key))
         }
     }

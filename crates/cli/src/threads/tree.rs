@@ -15,10 +15,10 @@ pub(super) async fn tree(
     key: &str,
     output: &Output,
 ) -> Result<(), CliError> {
-    let branches = match place.reach(whose, OpenMode::ReadOnly)? {
+    let branches = match place.reach(whose, OpenMode::ReadOnly).await? {
         Reach::Server(client) => client.branches(key).await?,
         Reach::Store(app, tenant) => {
-            let branches = app.runtime().branches(&tenant, key).await;
+            let branches = app.runtime(&tenant).branches(&tenant, key).await;
             of_store(&branches.map_err(|error| missing(error, key))?)
         }
     };

@@ -141,3 +141,36 @@ fn kill(home: &Home, arguments: &[&str], after: Duration) {
     std::thread::sleep(after);
     drop(running);
 }
+
+#[test]
+fn commands_on_a_store_in_a_file_refuse_a_database() {
+    let mut home = Home::new();
+    home.ok(&["run", "hello", "--thread", "t"]);
+    let backups = text(&home.path("backups"));
+    let to = home.path("to");
+    home.ok(&["backup", &backups]);
+    let n_files = || std::fs::read_dir(&backups).unwrap().count();
+    let before = n_files();
+    // The second one names a variable that is not set: the store in the file must not be taken for it.
+    for store in [
+        "url = \"postgres://a@127.0.0.1:1/b\"",
+        "url_env = \"NOT_SET\"",
+    ] {
+        home.configure(&format!("[store]\n{store}\n"));
+        let commands: [&[&str]; 3] = [
+            &["backup", &backups],
+            &["restore", &backups, "--to", &text(&to)],
+            &["rekey", "--decrypt"],
+        ];
+        for command in commands {
+            let ran = home.run(command);
+            assert_eq!(ran.code, 1, "{command:?}: {ran:?}");
+            let expected = "[store] names a PostgreSQL database";
+            assert!(ran.err.contains(expected), "{command:?}: {}", ran.err);
+        }
+        let advice = home.run(&["backup", &backups]).err;
+        assert!(advice.contains("pg_dump"), "{advice}");
+    }
+    assert_eq!(n_files(), before);
+    assert!(!to.exists());
+}

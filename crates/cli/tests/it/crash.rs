@@ -9,7 +9,7 @@
 )]
 
 use crate::support::server::{self, Server};
-use crate::support::soak_repeats;
+use crate::support::{seed_or, soak_repeats};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
@@ -23,7 +23,7 @@ const KILLS: usize = 30;
 
 /// What the server said is so: it must be so for ever.
 #[derive(Default)]
-struct Acknowledged {
+pub(crate) struct Acknowledged {
     executions: BTreeSet<(String, String)>,
     items: BTreeSet<(String, String)>,
     events: BTreeMap<(String, u64), Value>,
@@ -31,15 +31,32 @@ struct Acknowledged {
     last_ids: BTreeMap<String, String>,
 }
 
+impl Acknowledged {
+    /// A message was accepted with this answer.
+    pub(crate) fn accepted(&mut self, key: &str, answer: &Value) {
+        let id = |member: &str| Some((key.to_owned(), answer[member].as_str()?.to_owned()));
+        self.items.insert(id("itemId").unwrap());
+        self.executions.extend(id("executionId"));
+    }
+
+    pub(crate) fn n_items(&self) -> usize {
+        self.items.len()
+    }
+
+    pub(crate) fn n_events(&self) -> usize {
+        self.events.len()
+    }
+}
+
 /// What the kills met.
 #[derive(Debug, Default)]
-struct Hit {
-    models: usize,
-    tools: usize,
+pub(crate) struct Hit {
+    pub(crate) models: usize,
+    pub(crate) tools: usize,
 }
 
 impl Hit {
-    fn add(&mut self, records: &[Record]) {
+    pub(crate) fn add(&mut self, records: &[Record]) {
         for record in records {
             match &record.event {
                 Event::ChunkEmitted { chunk_type, .. } if chunk_type == "data-step-reset" => {
@@ -87,7 +104,7 @@ impl Bed {
     }
 }
 
-fn prompt(random: &mut fastrand::Rng, name: &str) -> String {
+pub(crate) fn prompt(random: &mut fastrand::Rng, name: &str) -> String {
     let pause = random.u32(0..15);
     match random.u8(0..3) {
         0 => format!("slow 2ms say {} words", random.u32(5..40)),
@@ -116,26 +133,18 @@ fn post_until_gone(
             return;
         };
         let accepted: Value = serde_json::from_str(&text).unwrap();
-        let mut seen = seen.lock().unwrap();
-        seen.items.insert((
-            key.to_owned(),
-            accepted["itemId"].as_str().unwrap().to_owned(),
-        ));
-        if let Some(id) = accepted["executionId"].as_str() {
-            seen.executions.insert((key.to_owned(), id.to_owned()));
-        }
-        drop(seen);
+        seen.lock().unwrap().accepted(key, &accepted);
         std::thread::sleep(Duration::from_millis(random.u64(5..60)));
     }
 }
 
-/// Follows one thread until the server is gone, from the last id that was shown; notes every stored
+/// Follows one thread for a time, or until the server is gone, from the last id that was shown; notes every stored
 /// event that was shown. A chunk that is not stored yet may be lost.
-fn follow_until_gone(base: &str, key: &str, seen: &Mutex<Acknowledged>) {
+pub(crate) fn follow(base: &str, key: &str, time: Option<Duration>, seen: &Mutex<Acknowledged>) {
     let last_id = seen.lock().unwrap().last_ids.get(key).cloned();
     let mut last_id = last_id.unwrap_or_else(|| "0".to_owned());
     let url = format!("{base}/api/v1/threads/{key}/events?until=forever");
-    let request = server::agent()
+    let request = server::agent_for(time.unwrap_or(server::PATIENCE))
         .get(url)
         .header("accept", "text/event-stream")
         .header("last-event-id", &last_id);
@@ -145,6 +154,10 @@ fn follow_until_gone(base: &str, key: &str, seen: &Mutex<Acknowledged>) {
         let Ok(line) = line else { return };
         if let Some(text) = line.strip_prefix("id: ") {
             text.clone_into(&mut id);
+        }
+        // The stream ends, and the client connects again.
+        if line == "event: error" {
+            return;
         }
         let Some(data) = line.strip_prefix("data: ") else {
             continue;
@@ -156,8 +169,9 @@ fn follow_until_gone(base: &str, key: &str, seen: &Mutex<Acknowledged>) {
         let (before, now) = (server::position(&last_id), server::position(&id));
         assert!(now > before, "{key}: {id} follows {last_id}");
         let mut seen = seen.lock().unwrap();
-        if now.1 == 0 {
-            let seq = event["seq"].as_u64().unwrap();
+        let seq = event["seq"].as_u64().unwrap();
+        // Another event can be stored before chunks that the reader has.
+        if now.1 == 0 || (now.0 > before.0 && seq == now.0) {
             assert_eq!(seq, now.0);
             let is_next = seq <= before.0 + before.1 + 1;
             assert!(
@@ -180,7 +194,7 @@ fn follow_until_gone(base: &str, key: &str, seen: &Mutex<Acknowledged>) {
 }
 
 /// Waits until the model of a thread speaks, or a stored event of the thread is this chunk.
-fn wait_for_chunk(server: &Server, key: &str, after: usize, chunk: &str) {
+pub(crate) fn wait_for_chunk(server: &Server, key: &str, after: usize, chunk: &str) {
     let url = server.url(&format!("/api/v1/threads/{key}/events?after={after}"));
     let request = server::agent().get(url);
     let response = request.header("accept", "text/event-stream").call();
@@ -226,9 +240,9 @@ fn kill_with_seed(seed: u64, effect: &str) {
         std::thread::scope(|scope| {
             for key in &keys {
                 let (base, own, seen) = (server.base.clone(), random.fork(), &seen);
-                let follow = base.clone();
+                let base_of_follower = base.clone();
                 scope.spawn(move || post_until_gone(&base, key, own, round, seen));
-                scope.spawn(move || follow_until_gone(&follow, key, seen));
+                scope.spawn(move || follow(&base_of_follower, key, None, seen));
             }
             std::thread::sleep(Duration::from_millis(random.u64(10..250)));
             server.kill();
@@ -258,13 +272,13 @@ fn kill_with_seed(seed: u64, effect: &str) {
 }
 
 /// Every trigger is answered and the thread at rest.
-fn wait_for_all(server: &Server, key: &str) {
+pub(crate) fn wait_for_all(server: &Server, key: &str) {
     server.rest(key);
     let state = server.get(&format!("/api/v1/threads/{key}")).unwrap();
     assert_ne!(state["status"], "streaming");
 }
 
-fn check(
+pub(crate) fn check(
     server: &Server,
     key: &str,
     seen: &Acknowledged,
@@ -391,12 +405,8 @@ fn tools_ran_once(records: &[Record], ledger: &Path, effect: &str) {
 
 /// Kills with the seed of a test, and in a soak with seeds of its own.
 fn kill_at_random_moments(seed: u64, effect: &str) {
-    #[allow(clippy::disallowed_methods, reason = "a test may be told its seed")]
-    let told = std::env::var("LOOMLINE_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
     for n in 0..u64::from(soak_repeats()) {
-        kill_with_seed(told.unwrap_or(seed + 100 * n), effect);
+        kill_with_seed(seed_or(seed + 100 * n), effect);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::support::cli::Home;
 
+#[cfg(feature = "encryption")]
 const CONFIGURED: &str = "[store]\nkey_env = \"KEY\"\n";
 
 /// A key as the program makes them.
@@ -11,6 +12,7 @@ fn key(home: &Home) -> String {
 }
 
 /// A home whose store is encrypted with the key in `KEY`.
+#[cfg(feature = "encryption")]
 fn encrypted() -> Home {
     let mut home = Home::new();
     let key = key(&home);
@@ -20,6 +22,7 @@ fn encrypted() -> Home {
 }
 
 /// A command that fails by exit code 1, and what it says.
+#[cfg(feature = "encryption")]
 fn refused(home: &Home, arguments: &[&str]) -> String {
     let ran = home.run(arguments);
     assert_eq!(ran.code, 1, "{arguments:?}: {ran:?}");
@@ -35,17 +38,6 @@ fn a_key_for_the_store_is_made_anew_each_time() {
     let keys = [key(&home), key(&home)];
     assert!(keys.iter().all(|key| key.len() == 64), "{keys:?}");
     assert_ne!(keys[0], keys[1]);
-}
-
-#[test]
-#[cfg(not(feature = "encryption"))]
-fn a_program_without_encryption_says_so_and_makes_no_store() {
-    let home = encrypted();
-    for arguments in [&["run", "hello"][..], &["serve", "--listen", "127.0.0.1:0"]] {
-        let said = refused(&home, arguments);
-        assert!(said.contains("--features encryption"), "{said}");
-    }
-    assert!(!home.data().join("loomline.db").exists());
 }
 
 #[cfg(feature = "encryption")]

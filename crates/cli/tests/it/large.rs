@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::{Append, NewRecord, Store};
+use store::{Append, NewRecord, Ownership, Store};
 use stores::{SqliteOptions, SqliteStore};
 use timeline::{Command, Ending, NewItem, NewThread, Seq, State, StepOutcome, Trigger};
 use tokio::task::JoinSet;
@@ -87,7 +87,7 @@ async fn add_threads(store: &Arc<dyn Store>, n: usize) {
                 let id = format!("t-{n}");
                 let commands = std::iter::once(create(&id)).chain(run(&id, "An answer."));
                 let first = records(&mut State::default(), commands);
-                let created = store.get_or_create(&TENANT.into(), first, None).await;
+                let created = store.get_or_create(&TENANT.into(), first, None, None).await;
                 created.unwrap();
             }
         });
@@ -101,8 +101,8 @@ async fn add_long_thread(store: &Arc<dyn Store>, bytes: usize) -> String {
     let mut state = State::default();
     let first = records(&mut state, [create("long")]);
     let mut tail = Seq(first.len() as u64);
-    let created = store.get_or_create(&TENANT.into(), first, None).await;
-    let epoch = created.unwrap().claim.unwrap();
+    let created = store.get_or_create(&TENANT.into(), first, None, None).await;
+    let epoch = created.unwrap().epoch.unwrap();
     let n_runs = bytes / ANSWER;
     for first in (0..n_runs).step_by(RUNS) {
         let runs = (first..(first + RUNS).min(n_runs)).flat_map(|n| {
@@ -116,9 +116,10 @@ async fn add_long_thread(store: &Arc<dyn Store>, bytes: usize) -> String {
             records: records(&mut state, runs),
             token: None,
             is_limited: true,
+            ownership: Ownership::Keep,
             unmoved: Vec::new(),
         };
-        tail = store.append(append).await.unwrap();
+        tail = store.append(append).await.unwrap().tail;
     }
     format!("long-{}-r", n_runs - 1)
 }

@@ -36,6 +36,8 @@ mod manners;
 mod medium;
 #[cfg(unix)]
 mod modes;
+#[cfg(all(unix, feature = "postgres"))]
+mod nodes;
 mod older_stores;
 mod poison;
 mod policies;
@@ -50,6 +52,8 @@ mod runs;
 mod schema;
 mod search;
 mod setup;
+#[cfg(all(unix, feature = "postgres"))]
+mod shards;
 mod shutdown;
 mod support;
 mod tail_check;

@@ -2,7 +2,7 @@
 
 use crate::support::cli::Home;
 use server::{App, Config, OpenMode};
-use store::{Append, EventLog as _, NewRecord, ThreadTable as _};
+use store::{Append, NewRecord, Ownership};
 use timeline::{Event, Record};
 
 const ALL: [&str; 4] = ["tail", "k", "--no-follow", "--check"];
@@ -25,20 +25,29 @@ fn append_again(home: &Home, is_it: impl Fn(&Event) -> bool) -> u64 {
         .unwrap();
     runtime.block_on(async {
         let config = Config::parse("", &|_| None).unwrap();
-        let app = App::open(config, &home.data(), OpenMode::ReadWrite).unwrap();
+        let app = App::open(config, &home.data(), OpenMode::ReadWrite)
+            .await
+            .unwrap();
         let tenant = server::auth::DEV_TENANT.into();
-        let thread = app.store().find(&tenant, "k").await.unwrap().thread.id;
-        let claim = app.store().claim(&thread).await.unwrap();
+        let thread = app
+            .default_store()
+            .find(&tenant, "k")
+            .await
+            .unwrap()
+            .thread
+            .id;
+        let head = app.default_store().head(&thread).await.unwrap();
         let append = Append {
             thread,
-            epoch: claim.epoch,
-            tail: claim.head.tail,
+            epoch: head.epoch,
+            tail: head.tail,
             records: vec![NewRecord::new(jiff::Timestamp::UNIX_EPOCH, again).unwrap()],
             token: None,
             is_limited: true,
+            ownership: Ownership::Keep,
             unmoved: Vec::new(),
         };
-        app.store().append(append).await.unwrap().0
+        app.default_store().append(append).await.unwrap().tail.0
     })
 }
 

@@ -93,10 +93,17 @@ impl Runtime {
     /// Drops what memory has of a thread's removed entries, after the store has erased them.
     pub async fn forget_removed(&self, tenant: &TenantId, key: &str) -> Result<(), RuntimeError> {
         let live = self.existing(tenant, key).await?;
+        Self::forget_removed_of(&live).await
+    }
+
+    /// Drops what memory has of the removed entries of this thread.
+    pub(crate) async fn forget_removed_of(live: &Live) -> Result<(), RuntimeError> {
+        live.forget_erased();
         let mut held = live.hold().await?;
         let core = held.core()?;
         core.generation += 1;
         core.memory = None;
+        // It may have read the thread before the erasure.
         live.forget_erased();
         Ok(())
     }
@@ -120,7 +127,7 @@ impl Runtime {
         running: Running,
     ) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async move {
-            let children = {
+            let children = live.decided(async || {
                 let mut held = live.hold().await?;
                 let core = held.core()?;
                 if let Some(active) = core.state.active()
@@ -147,16 +154,23 @@ impl Runtime {
                 }
                 let children = self.started_by(&live.thread).await?;
                 self.end_for_good(live, &mut held).await?;
-                let deleted = self.inner.store.delete(tenant, &live.thread).await;
-                if let Err(error) = deleted {
+                // Another node may append until now: then everything is decided again.
+                let tail = held.core()?.tail;
+                let deleted = self.inner.store.delete(tenant, &live.thread, Some(tail));
+                if let Err(error) = deleted.await {
+                    if matches!(error, StoreError::Conflict { .. }) {
+                        held.overtaken();
+                        return Err(error.into());
+                    }
                     // What waits goes on after all.
                     self.ensure_worker(live, &mut held)?;
                     return Err(error.into());
                 }
                 self.forget(live);
                 self.inner.subscriptions.wake_after_deletion(tenant);
-                children
-            };
+                Ok(children)
+            });
+            let children = children.await?;
             let running = match running {
                 Running::AtRest(_) => Running::Refuses,
                 Running::Refuses | Running::IsStopped => running,
@@ -193,7 +207,7 @@ impl Runtime {
             let id = active.execution.id.clone();
             let parent = Run::of(active.execution.run.as_ref()).parent;
             let abandoned = Abandoned::of(state);
-            self.wake_parents(live, parent.as_ref()).await?;
+            self.wake_parents(live, parent.as_ref(), None).await?;
             held.core()?.generation += 1;
             let ending = Ending::Stopped(why);
             held.commit([(None, Command::End { ending })], None).await?;
@@ -203,7 +217,7 @@ impl Runtime {
             self.withdraw(live, held, why).await?;
         }
         for parent in &parents {
-            self.wake_parents(live, Some(parent)).await?;
+            self.wake_parents(live, Some(parent), None).await?;
         }
         Ok(())
     }

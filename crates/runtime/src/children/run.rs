@@ -152,7 +152,9 @@ impl Site {
             if report.is_over() {
                 break;
             }
-            let waits = report.is_waiting() && tail.borrow().seq == logged.record.seq;
+            // What other nodes append is read before the end of the log is known here.
+            let is_last = tail.borrow().seq <= logged.record.seq;
+            let waits = report.is_waiting() && is_last;
             let call = spawn.tool_call_id.as_str();
             if waits && self.is_marked(call).await {
                 break;
@@ -299,7 +301,7 @@ impl Site {
             .run_to_completion(async move {
                 let accepted = if is_known {
                     runtime
-                        .accept_on(&child, request, &Preconditions::default())
+                        .accept_on(&child, &request, &Preconditions::default())
                         .await?
                 } else {
                     runtime.react(request).await?

@@ -141,21 +141,24 @@ impl Runtime {
         reason: &str,
     ) -> Result<(), RuntimeError> {
         let live = self.live_by_id(child).await?;
-        let mut held = live.hold().await?;
-        let why = unwanted(reason);
-        let state = &held.core()?.state;
-        if let Some(active) = state.active() {
-            if !is_child_of(&active.execution, parent) {
-                return Ok(());
+        self.decided(&live, async || {
+            let mut held = live.hold().await?;
+            let why = unwanted(reason);
+            let state = &held.core()?.state;
+            if let Some(active) = state.active() {
+                if !is_child_of(&active.execution, parent) {
+                    return Ok(());
+                }
+                let id = active.execution.id.clone();
+                return self.end(&live, &mut held, &id, Ending::Stopped(why)).await;
             }
-            let id = active.execution.id.clone();
-            return self.end(&live, &mut held, &id, Ending::Stopped(why)).await;
-        }
-        let waits = state.open().map(|open| &open.execution);
-        if waits.is_some_and(|execution| is_child_of(execution, parent)) {
-            self.withdraw(&live, &mut held, why).await?;
-        }
-        Ok(())
+            let waits = state.open().map(|open| &open.execution);
+            if waits.is_some_and(|execution| is_child_of(execution, parent)) {
+                self.withdraw(&live, &mut held, why).await?;
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// After a crash, stops a run that was started for an execution that has ended since. A child

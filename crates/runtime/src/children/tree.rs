@@ -12,7 +12,7 @@ use super::relations::{MAX_DEPTH, spawned_from_call};
 use super::report::Report;
 use super::wake::Woken;
 use crate::error::RuntimeError;
-use crate::follow::{FollowedRecord, Until, follow, refollow};
+use crate::follow::{FollowedRecord, Until, refollow};
 use crate::live::Live;
 use crate::runtime::Runtime;
 use futures_util::StreamExt;
@@ -82,11 +82,17 @@ enum Note {
     At(Seq),
     /// The child's run is over.
     Over,
+    /// The store has lost the end of the child's log.
+    Shortened(StoreError),
 }
 
 impl Runtime {
     /// Follows a thread like [`Runtime::follow`], with the threads of sub-agents at any depth that
     /// start or continue after the cursor.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::AheadOfLog`] if a log ends before its position in the cursor.
     pub async fn tree(
         &self,
         tenant: &TenantId,
@@ -100,6 +106,7 @@ impl Runtime {
             // What is gone, or somebody else's, is not shown.
             let row = self.seen_child_row(tenant, &live.thread, thread).await;
             let Ok(Some(row)) = row else { continue };
+            row.check_position(position.seq)?;
             if let Some((_, call)) = spawned_from_call(row.thread.metadata.as_ref()) {
                 open.push((thread.clone(), call, *position));
             }
@@ -108,7 +115,9 @@ impl Runtime {
             open,
             below: Arc::new(after.below),
         };
-        let own = follow(Arc::clone(&live), after.own, until);
+        let own = self
+            .follow_live(Arc::clone(&live), after.own, until)
+            .await?;
         let past = ReadPosition::default();
         Ok(tree(self.clone(), live, own, roots, past, 0))
     }
@@ -159,9 +168,10 @@ impl Family {
     }
 
     /// Applies a note; returns its record, if it has one.
-    fn heard(&mut self, child: &ThreadId, note: Note) -> Option<Below> {
+    fn heard(&mut self, child: &ThreadId, note: Note) -> Result<Option<Below>, StoreError> {
         match note {
-            Note::Record(below) => return self.open.contains_key(child).then_some(*below),
+            Note::Record(below) => return Ok(self.open.contains_key(child).then_some(*below)),
+            Note::Shortened(error) => return Err(error),
             Note::At(seq) => {
                 if let Some(at) = self.open.get_mut(child) {
                     *at = seq;
@@ -171,7 +181,7 @@ impl Family {
                 self.open.remove(child);
             }
         }
-        None
+        Ok(None)
     }
 
     fn is_read(&self, (child, seq): &(ThreadId, Seq)) -> bool {
@@ -201,16 +211,17 @@ fn tree(
     }
     Box::pin(async_stream::try_stream! {
         loop {
-            let followed = tokio::select! {
+            let (noted, followed) = tokio::select! {
                 biased;
-                Some((child, note)) = family.notes.next(), if !family.notes.is_empty() => {
-                    if let Some(below) = family.heard(&child, note) {
-                        yield below;
-                    }
-                    continue;
-                }
-                followed = own.next() => followed,
+                Some(noted) = family.notes.next(), if !family.notes.is_empty() => (Some(noted), None),
+                followed = own.next() => (None, followed),
             };
+            if let Some((child, note)) = noted {
+                if let Some(below) = family.heard(&child, note)? {
+                    yield below;
+                }
+                continue;
+            }
             let Some(followed) = followed else { return };
             let followed = followed?;
             let record = &followed.logged.record;
@@ -218,7 +229,7 @@ fn tree(
             for wanted in before(record) {
                 while !family.is_read(&wanted) {
                     let Some((child, note)) = family.notes.next().await else { break };
-                    if let Some(below) = family.heard(&child, note) {
+                    if let Some(below) = family.heard(&child, note)? {
                         yield below;
                     }
                 }
@@ -329,7 +340,15 @@ fn inside(inner: Inner) -> BoxStream<'static, (ThreadId, Note)> {
             let roots = Roots { open: Vec::new(), below };
             let mut records = tree(runtime, live, own, roots, after, depth);
             let mut report = Report::default();
-            while let Some(Ok(mut found)) = records.next().await {
+            while let Some(found) = records.next().await {
+                let mut found = match found {
+                    Ok(found) => found,
+                    Err(error @ StoreError::AheadOfLog { .. }) => {
+                        yield (thread.clone(), Note::Shortened(error));
+                        break;
+                    }
+                    Err(_) => break,
+                };
                 let seq = found.path.is_empty().then_some(found.followed.position.seq);
                 if seq.is_some() {
                     report.push(&found.followed.record);

@@ -18,6 +18,7 @@ use crate::live::Live;
 use crate::react::started_execution;
 use crate::runtime::Runtime;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use store::StoreError;
 use store::{ParentRun, Run};
 use timeline::{
@@ -107,12 +108,16 @@ impl Runtime {
 
     /// Starts the executions of all threads that wait for this child, directly or not; durable when
     /// this returns. If none waits, the only cost is a look-up of the parent.
+    /// If the child's run answers an item, the items that wake the parents have the ids of that answer.
     pub(crate) async fn wake_parents(
         &self,
         child: &Live,
         parent: Option<&ParentRun>,
+        trigger: Option<&Item>,
     ) -> Result<(), RuntimeError> {
-        self.wake_all(child, parent, None).await
+        let answer = trigger.filter(|item| item.item_type == ItemType::ActionResult);
+        self.wake_all(child, parent, answer.map(|item| &item.id))
+            .await
     }
 
     async fn wake_all(
@@ -174,6 +179,25 @@ impl Runtime {
         answer: Option<&ItemId>,
     ) -> Result<Option<ThreadId>, RuntimeError> {
         let live = self.live_by_id(parent).await?;
+        let woken = self
+            .decided(&live, async || self.wake_once(&live, child, answer).await)
+            .await;
+        match woken {
+            // The same answer has woken it before, and it waits again.
+            Err(RuntimeError::Store(StoreError::Duplicate(_))) if answer.is_some() => {
+                self.decided(&live, async || self.wake_once(&live, child, None).await)
+                    .await
+            }
+            woken => woken,
+        }
+    }
+
+    async fn wake_once(
+        &self,
+        live: &Arc<Live>,
+        child: &ThreadId,
+        answer: Option<&ItemId>,
+    ) -> Result<Option<ThreadId>, RuntimeError> {
         let mut held = live.hold().await?;
         let state = &held.core()?.state;
         let found = {
@@ -189,7 +213,7 @@ impl Runtime {
             child: known,
             tool_call_id,
         };
-        let id = answer.map_or_else(|| self.mint().into(), |answer| waker(answer, parent));
+        let id = answer.map_or_else(|| self.mint().into(), |answer| waker(answer, &live.thread));
         let item = resumed(id, &woken)?;
         let state = &held.core()?.state;
         if state.check_answers(&item).is_err() {
@@ -213,7 +237,7 @@ impl Runtime {
             let slot = self.inner.runs.take_beyond(&live.tenant, model.as_deref());
             live.occupied.occupy(slot);
         }
-        self.ensure_worker(&live, &mut held)?;
+        self.ensure_worker(live, &mut held)?;
         Ok(above.map(|above| above.thread_id))
     }
 }

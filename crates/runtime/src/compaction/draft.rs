@@ -133,14 +133,18 @@ pub(crate) async fn append(
     generation: u64,
     compaction: Compaction,
 ) -> Result<Option<u64>, RuntimeError> {
-    let mut held = live.hold().await?;
-    if held.core()?.generation != generation {
-        return Ok(None);
-    }
-    let command = Command::Compact { compaction };
-    held.commit([(None, command)], None).await?;
-    let core = held.core()?;
-    // What a reactor remembers has the older messages still.
-    core.generation += 1;
-    Ok(Some(core.generation))
+    live.decided(async || {
+        let mut held = live.hold().await?;
+        if held.core()?.generation != generation {
+            return Ok(None);
+        }
+        let compaction = compaction.clone();
+        held.commit([(None, Command::Compact { compaction })], None)
+            .await?;
+        let core = held.core()?;
+        // What a reactor remembers has the older messages still.
+        core.generation += 1;
+        Ok(Some(core.generation))
+    })
+    .await
 }

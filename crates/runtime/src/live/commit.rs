@@ -1,11 +1,14 @@
 //! Commits: the events of commands are appended, and the state follows them.
 
-use super::records::{apply, created, logged, resets, started};
+use super::records::{RunChange, apply, created, logged, resets};
 use super::unstored::Unstored;
-use super::{Decided, LockedThread, Tail};
+use super::{Core, Decided, Doubt, LockedThread, Tail};
 use crate::error::RuntimeError;
+use crate::planted::{self, Bug};
 use jiff::Timestamp;
-use store::{Append, StoreError, Token};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use store::{Append, Appended, Ownership, StoreError, Token};
 use timeline::{Command, Seq, ThreadId, ThreadStatus};
 
 impl LockedThread<'_> {
@@ -29,7 +32,13 @@ impl LockedThread<'_> {
         commands: impl IntoIterator<Item = (Option<Timestamp>, Command)>,
         unmoved: Vec<(ThreadId, Seq)>,
     ) -> Result<Seq, RuntimeError> {
-        self.append(commands, None, unmoved).await
+        let is_guarded = !planted::has(Bug::SleepsUnguarded);
+        self.append(
+            commands,
+            None,
+            if is_guarded { unmoved } else { Vec::new() },
+        )
+        .await
     }
 
     async fn append(
@@ -46,49 +55,59 @@ impl LockedThread<'_> {
             records,
             ended,
             growth,
-            ahead,
-            n_ahead,
+            mut ahead,
+            mut n_ahead,
         } = core.decided(commands, now, live.message_bytes)?;
         if records.is_empty() {
             return Ok(core.tail);
         }
         let step = records.iter().rev().find_map(|new| created(new.event()));
         let step = step.cloned();
-        let begun = records.iter().rev().find_map(|new| started(new.event()));
-        if let Some(execution) = begun {
-            // Also where its append fails in doubt: this process alone has begun it.
-            live.occupied.take_up(execution);
-        }
         let reset = records.iter().rev().find_map(|new| resets(new.event()));
         let reset = reset.cloned();
         let is_new = core.is_pending();
-        core.in_doubt = true;
+        let run = RunChange::of(&records);
+        if run == RunChange::Ends {
+            let after = ahead.get_or_insert_with(|| core.state.clone());
+            apply(after, records.iter().skip(n_ahead));
+            n_ahead = records.len();
+        }
+        let after = ahead.as_ref().unwrap_or(&core.state);
+        let node = live.node.id();
+        let ownership = run.ownership(core.owns, after, node);
+        let takes = matches!(ownership, Ownership::Take(_));
+        core.doubt = records.first().map(|first| Doubt::Unknown {
+            first: Arc::clone(first.text()),
+            takes,
+        });
         let answer = if let Some(first) = core.unmade.take() {
-            live.make(first, records.clone(), token).await
+            let owner = takes.then_some(node);
+            live.make(first, records.clone(), token, owner).await
         } else {
             let append = Append {
                 thread: live.thread.clone(),
                 epoch: core.epoch,
                 tail: core.tail,
+                ownership,
                 records: records.clone(),
                 token,
                 is_limited: growth.is_limited(!core.unstored.records().is_empty()),
                 unmoved,
             };
-            let tail = live.store.append(append).await;
-            tail.map(|tail| (tail, core.epoch))
+            live.store.append(append).await
         };
-        core.in_doubt = false;
         match answer {
-            Ok((tail, epoch)) => {
+            Ok(Appended { tail, epoch }) => {
                 let first = core.tail;
+                core.doubt = None;
                 core.tail = tail;
                 core.epoch = epoch;
+                core.owns = takes || (core.owns && ownership == Ownership::Keep);
+                core.owner = core.owner.filter(|_| ownership == Ownership::Keep);
                 core.last_at = now;
                 core.state = ahead.unwrap_or_else(|| std::mem::take(&mut core.state));
                 apply(&mut core.state, records.iter().skip(n_ahead));
                 live.occupied.queue(core.state.waiting().len());
-                core.may_have_lost = false;
                 core.unstored = Unstored::default();
                 if step.is_some() || reset.is_some() {
                     core.fresh = step.or(reset);
@@ -114,20 +133,39 @@ impl LockedThread<'_> {
                 Ok(tail)
             }
             Err(error) => {
-                // Whether a failed append is in the log is not known here; the log knows. An append
-                // over the limit is not, and a message over it loses no chunks of a run.
-                let is_unknown = matches!(
-                    error,
-                    StoreError::Conflict { .. }
-                        | StoreError::Fenced { .. }
-                        | StoreError::Failed(_)
-                        | StoreError::KeyTaken(_)
-                );
-                let is_unmade = is_new && matches!(error, StoreError::LimitReached(_));
-                core.in_doubt = is_unknown || is_unmade;
-                core.is_fenced = matches!(error, StoreError::Fenced { .. });
+                if matches!(error, StoreError::NotFound) {
+                    live.gone();
+                }
+                if core.refused(&error, is_new) {
+                    live.n_overtaken.fetch_add(1, Ordering::AcqRel);
+                }
+                if run == RunChange::Starts && matches!(error, StoreError::Failed(_)) {
+                    live.may_have_started.store(true, Ordering::Release);
+                }
                 Err(error.into())
             }
         }
+    }
+}
+
+impl Core {
+    /// Notes the meaning of an append that was not acknowledged. Returns whether another node has written.
+    fn refused(&mut self, error: &StoreError, is_new: bool) -> bool {
+        let is_overtaken = matches!(
+            error,
+            StoreError::Conflict { .. } | StoreError::Fenced { .. }
+        );
+        let is_unknown = matches!(
+            error,
+            StoreError::Failed(_) | StoreError::KeyTaken(_) | StoreError::NotFound
+        ) && !planted::has(Bug::TakesUnknownAsRefused);
+        // An append over the limit is not in the log, and a message over it loses no chunks of a run.
+        let is_unmade = is_new && matches!(error, StoreError::LimitReached(_));
+        if is_overtaken {
+            self.doubt = Some(Doubt::Overtaken);
+        } else if !is_unknown && !is_unmade {
+            self.doubt = None;
+        }
+        is_overtaken
     }
 }

@@ -57,7 +57,7 @@ impl Live {
 
     /// Drops all records of the log from memory, because the store has erased content of some.
     pub(crate) fn forget_erased(&self) {
-        self.forget_records(true);
+        self.forget_records();
         self.read.clear();
         // They hold the thread's pages as well.
         self.pages.clear();
@@ -136,6 +136,17 @@ impl Live {
         self.tail.send_modify(|_| ());
     }
 
+    /// Forgets the records of the log, and numbers the unstored chunks anew: the log has grown, or they are fewer.
+    pub(super) fn renumber(&self, last_stored: Seq, chunks: Vec<Arc<Logged>>) {
+        let mut recent = self.recent.write().unwrap_or_else(PoisonError::into_inner);
+        recent.drop_records();
+        recent.drop_unstored();
+        recent.last_stored = last_stored;
+        recent.unstored_bytes = chunks.iter().map(|chunk| weight(chunk)).sum();
+        recent.unstored = chunks;
+        self.share.set(recent.unstored_bytes);
+    }
+
     /// Whether chunks are shown and not stored yet.
     pub(crate) fn has_unstored(&self) -> bool {
         let recent = self.recent.read().unwrap_or_else(PoisonError::into_inner);
@@ -152,13 +163,10 @@ impl Live {
         after.lacking(&recent.unstored).to_vec()
     }
 
-    /// Forgets the records of the log, and the unstored chunks unless they stay.
-    pub(super) fn forget_records(&self, unstored_stay: bool) {
+    /// Forgets the records of the log.
+    fn forget_records(&self) {
         let mut recent = self.recent.write().unwrap_or_else(PoisonError::into_inner);
         recent.drop_records();
-        if !unstored_stay {
-            recent.drop_unstored();
-        }
         self.share.set(recent.unstored_bytes);
     }
 

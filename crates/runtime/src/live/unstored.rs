@@ -6,6 +6,7 @@
 use super::records::logged;
 use super::{Live, LockedThread, check_size};
 use crate::error::RuntimeError;
+use std::sync::PoisonError;
 use std::time::Duration;
 use store::{NewRecord, StoreError};
 use timeline::{Command, Seq};
@@ -15,8 +16,12 @@ use tokio::time::Instant;
 const MAX_BYTES: usize = 128 << 10;
 /// …or this many, if all threads take too much memory…
 const MAX_BYTES_WHEN_SHORT: usize = 16 << 10;
-/// …or when the oldest has waited for this time.
+/// …or when the oldest has waited for this time…
 const MAX_AGE: Duration = Duration::from_secs(10);
+/// …which is shorter if somebody follows the thread at another node, where only stored chunks are read.
+const MAX_AGE_WHEN_WATCHED: Duration = Duration::from_millis(40);
+/// How long a node counts as following a thread after its last hint.
+const WATCHED: Duration = Duration::from_secs(5);
 
 /// The chunks that are shown and not stored yet, in order.
 #[derive(Default)]
@@ -39,8 +44,8 @@ impl Unstored {
     }
 
     /// The time when they are stored without a fact.
-    fn due(&self) -> Option<Instant> {
-        self.since.map(|since| since + MAX_AGE)
+    fn due(&self, max_age: Duration) -> Option<Instant> {
+        self.since.map(|since| since + max_age)
     }
 }
 
@@ -81,7 +86,12 @@ impl LockedThread<'_> {
 
     /// The time when the chunks that are not stored yet must be stored; none if all are.
     pub(crate) fn unstored_due(&mut self) -> Result<Option<Instant>, RuntimeError> {
-        Ok(self.core()?.unstored.due())
+        let max_age = if self.live.is_watched() {
+            MAX_AGE_WHEN_WATCHED
+        } else {
+            MAX_AGE
+        };
+        Ok(self.core()?.unstored.due(max_age))
     }
 
     /// Stores the chunks that are shown and not stored yet. They count against the tenant's limit of
@@ -95,14 +105,24 @@ impl LockedThread<'_> {
 }
 
 impl Live {
-    /// Stores the chunks that are shown and not stored yet, for a reader. It never claims the thread,
-    /// because another process may have taken it over.
+    /// Notes that somebody follows the thread at another node.
+    pub(crate) fn watched(&self) {
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        *watched = Some(Instant::now() + WATCHED);
+    }
+
+    fn is_watched(&self) -> bool {
+        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        watched.is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Stores the chunks that are shown and not stored yet, for a reader.
     pub(crate) async fn store_unstored(&self) -> Result<(), RuntimeError> {
         let slot = self.core.lock().await;
         if self.tail.borrow().gone {
             return Err(StoreError::NotFound.into());
         }
-        let core = slot.as_ref().filter(|core| !core.in_doubt);
+        let core = slot.as_ref().filter(|core| core.doubt.is_none());
         if core.is_none_or(|core| core.unstored.records.is_empty()) {
             return Ok(());
         }

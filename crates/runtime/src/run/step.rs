@@ -54,6 +54,8 @@ impl Runtime {
                 Some(error) if error.is_transient() => Err(error),
                 Some(error) => self.refused(live, &execution, error).await,
             },
+            // The next turn resets the step.
+            Err(ReactorError::Again) => Ok(()),
             Err(ReactorError::Failed { reason, detail }) => {
                 // What the model had said before it failed is shown and kept, if it can be.
                 if writer.write().await.is_err()

@@ -4,29 +4,27 @@
 //! longer than the one before. After [`max_starts`](crate::RuntimeOptions::max_starts) of them the
 //! execution fails.
 
-use super::is_elsewhere;
+use super::{is_elsewhere, takes_owned_runs};
 use crate::children::{unended, waiting_parent};
 use crate::error::{RuntimeError, render_error};
-use crate::live::{Live, LockedThread};
+use crate::live::{Core, Live, LockedThread};
 use crate::run_slots::RunSlot;
 use crate::runtime::Runtime;
 use jiff::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
-use store::Run;
+use store::{Run, StoreError};
 use timeline::{Active, Command, Ending, ExecutionId, Interruption, State};
 
 /// Maximum pause between two starts.
 const LONGEST_RESTART_PAUSE: Duration = Duration::from_mins(1);
 
 /// Whether this process must take up a thread's pending work, or needs a slot for it.
-pub(super) fn must_take_up(live: &Live, state: &State) -> bool {
-    if let Some(active) = state.active()
-        && !live.occupied.has_taken_up(&active.execution.id)
-    {
+pub(super) fn must_take_up(live: &Live, core: &Core) -> bool {
+    if core.state.active().is_some() && !core.owns {
         return true;
     }
-    next_run(state).is_some_and(|run| run.parent.is_none()) && !live.occupied.has_slot()
+    next_run(&core.state).is_some_and(|run| run.parent.is_none()) && !live.occupied.has_slot()
 }
 
 /// The parameters of the running execution, or of the next one.
@@ -58,7 +56,7 @@ impl Runtime {
     pub(super) async fn take_up(&self, live: &Arc<Live>) -> Result<(), RuntimeError> {
         let (pause, needs_slot, model, signal) = {
             let mut held = live.hold().await?;
-            if let Some(poisoned) = self.poisoned(live, &mut held)? {
+            if let Some(poisoned) = self.poisoned(&mut held)? {
                 return self.end_poisoned(live, &mut held, &poisoned).await;
             }
             let core = held.core()?;
@@ -67,8 +65,7 @@ impl Runtime {
             };
             let active = core.state.active();
             // Recovery gives a slot when the pause is over.
-            let is_left = |active: &&Active| !live.occupied.has_taken_up(&active.execution.id);
-            let left = active.filter(is_left).filter(|_| !live.occupied.has_slot());
+            let left = active.filter(|_| !core.owns && !live.occupied.has_slot());
             let pause = left.map_or(Duration::ZERO, |active| {
                 self.restart_pause(active, core.last_at)
             });
@@ -100,19 +97,19 @@ impl Runtime {
         if let Some(slot) = slot.filter(|_| !live.occupied.has_slot()) {
             live.occupied.occupy(slot);
         }
-        let Some(active) = held.core()?.state.active() else {
+        let core = held.core()?;
+        let Some(active) = core.state.active().filter(|_| !core.owns) else {
             return Ok(());
         };
-        let id = active.execution.id.clone();
-        if live.occupied.has_taken_up(&id) {
-            return Ok(());
+        if core.owner.is_some() && !takes_owned_runs() {
+            let thread = live.thread.clone();
+            return Err(StoreError::Fenced { thread }.into());
         }
-        let n_starts = active.n_starts;
-        // Where there is no step, the execution can't run and is ended next.
-        if active.step.is_some() {
-            held.commit([(None, Command::Resume)], None).await?;
-        }
-        live.occupied.take_up(&id);
+        let (id, n_starts) = (active.execution.id.clone(), active.n_starts);
+        // Chunks of the former attempt may be lost, so its step is reset.
+        let reset = core.is_void().then_some(Command::ResetStep);
+        let commands = [Command::Resume].into_iter().chain(reset);
+        held.commit(commands.map(|it| (None, it)), None).await?;
         let children = unended(&held.core()?.state);
         drop(held);
         if n_starts > 1 {
@@ -127,14 +124,11 @@ impl Runtime {
     /// The execution of a thread during which too many processes have died.
     pub(crate) fn poisoned(
         &self,
-        live: &Live,
         held: &mut LockedThread<'_>,
     ) -> Result<Option<ExecutionId>, RuntimeError> {
-        let active = held.core()?.state.active();
-        let poisoned = active.filter(|active| {
-            active.n_starts >= self.inner.options.max_starts
-                && !live.occupied.has_taken_up(&active.execution.id)
-        });
+        let core = held.core()?;
+        let active = core.state.active().filter(|_| !core.owns);
+        let poisoned = active.filter(|active| active.n_starts >= self.inner.options.max_starts);
         Ok(poisoned.map(|active| active.execution.id.clone()))
     }
 
@@ -156,17 +150,14 @@ impl Runtime {
 
     /// Records that this process released the execution in order, so that its start does not count.
     pub(super) async fn park(&self, live: &Arc<Live>) {
-        let parked = async {
+        let parked = live.decided(async || {
             let mut held = live.hold_run().await?;
             let active = held.core()?.state.active();
-            let is_own = active.is_some_and(|active| {
-                active.step.is_some() && live.occupied.has_taken_up(&active.execution.id)
-            });
-            if is_own {
+            if active.is_some_and(|active| active.step.is_some()) {
                 held.commit([(None, Command::Park)], None).await?;
             }
             Ok(())
-        };
+        });
         match parked.await {
             Err(error) if !is_elsewhere(&error) => {
                 tracing::warn!(error = render_error(&error), thread = %live.thread, "a run is left without a note; its start counts as one that the process did not survive");

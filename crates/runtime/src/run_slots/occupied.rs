@@ -3,10 +3,8 @@
 use super::{QueuedTriggers, RunSlot, RunSlots};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::TenantId;
-use timeline::ExecutionId;
 
-/// The slot of a thread, its queued triggers, and the execution that this process has started or
-/// taken up. Changed only by the holder of the thread's lock.
+/// The slot of a thread, and its queued triggers. Changed only by the holder of the thread's lock.
 pub(crate) struct Occupied {
     inner: Mutex<Inner>,
 }
@@ -14,7 +12,6 @@ pub(crate) struct Occupied {
 struct Inner {
     slot: Option<RunSlot>,
     queued: QueuedTriggers,
-    execution: Option<ExecutionId>,
 }
 
 impl Occupied {
@@ -23,7 +20,6 @@ impl Occupied {
             inner: Mutex::new(Inner {
                 slot: None,
                 queued: slots.queued(tenant, 0),
-                execution: None,
             }),
         }
     }
@@ -47,16 +43,6 @@ impl Occupied {
     /// Sets the number of triggers queued on the thread.
     pub(crate) fn queue(&self, n: usize) {
         self.inner().queued.set(n);
-    }
-
-    /// Records that this process runs the execution.
-    pub(crate) fn take_up(&self, execution: &ExecutionId) {
-        self.inner().execution = Some(execution.clone());
-    }
-
-    /// Whether this process has started the execution or taken it up.
-    pub(crate) fn has_taken_up(&self, execution: &ExecutionId) -> bool {
-        self.inner().execution.as_ref() == Some(execution)
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {

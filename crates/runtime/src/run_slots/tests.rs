@@ -114,3 +114,16 @@ fn a_trigger_beyond_the_limit_of_its_tenant_is_refused() {
     assert_eq!((refused.name, refused.max), ("tenant.queued_triggers", 2));
     assert!(slots.queue(&tenant("b")).is_ok());
 }
+
+#[test]
+fn processes_share_the_limits_of_tenants() {
+    let slots = slots(9, 5);
+    slots.share_with(2);
+    let mut taken = Vec::new();
+    while let Ok(slot) = slots.take(&tenant("a"), None) {
+        taken.push(slot);
+    }
+    assert_eq!(taken.len(), 3);
+    slots.share_with(1);
+    assert!(slots.take(&tenant("a"), None).is_ok());
+}

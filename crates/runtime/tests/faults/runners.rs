@@ -130,7 +130,7 @@ async fn an_execution_never_has_two_runners_whatever_its_clients_drop() {
     store.lose_appends.store(1, Ordering::SeqCst);
     let second = runtime.react(say(&runtime, "k", "two", Policy::Queue));
     assert!(tokio::time::timeout(HANG_UP, second).await.is_err());
-    store.stall_claims.store(1, Ordering::SeqCst);
+    store.stall_heads.store(1, Ordering::SeqCst);
     let third = runtime.react(say(&runtime, "k", "three", Policy::Queue));
     assert!(tokio::time::timeout(HANG_UP, third).await.is_err());
     said(&runtime, "k", "four").await;

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::suite::Layer;
 use store::{
-    Append, Claim, Created, EventLog as _, MemoryStore, NewRecord, Store, StoreError, TenantId,
-    ThreadRow, ThreadTable as _, Token,
+    Append, Appended, Created, EventLog as _, Head, MemoryStore, NewRecord, NodeId, Store,
+    StoreError, TenantId, ThreadRow, ThreadTable as _, Token,
 };
 use timeline::{Seq, ThreadId};
 
@@ -33,8 +33,8 @@ pub(crate) struct Rigged {
     pub(crate) lose_makes: AtomicUsize,
     /// So many threads are made when nobody waits for them any more.
     pub(crate) stall_makes: AtomicUsize,
-    /// So many claims answer late.
-    pub(crate) stall_claims: AtomicUsize,
+    /// So many heads come late.
+    pub(crate) stall_heads: AtomicUsize,
     /// So many deletes are done, and their answer comes late.
     pub(crate) lose_deletes: AtomicUsize,
     /// So many lists of forks come late.
@@ -61,6 +61,7 @@ impl Layer for Rigged {
         tenant: &'a TenantId,
         first: Vec<NewRecord>,
         token: Option<Token>,
+        owner: Option<NodeId>,
     ) -> BoxFuture<'a, Result<Created, StoreError>> {
         Box::pin(async move {
             if spend(&self.fail_makes) {
@@ -69,7 +70,10 @@ impl Layer for Rigged {
             if spend(&self.stall_makes) {
                 tokio::time::sleep(LATE).await;
             }
-            let created = self.inner.get_or_create(tenant, first, token).await?;
+            let created = self
+                .inner
+                .get_or_create(tenant, first, token, owner)
+                .await?;
             if spend(&self.break_makes) {
                 return Err(StoreError::Failed("the disk is gone".into()));
             }
@@ -109,9 +113,10 @@ impl Layer for Rigged {
         &'a self,
         tenant: &'a TenantId,
         thread: &'a ThreadId,
+        tail: Option<Seq>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
-            self.inner.delete(tenant, thread).await?;
+            self.inner.delete(tenant, thread, tail).await?;
             if spend(&self.lose_deletes) {
                 tokio::time::sleep(LATE).await;
             }
@@ -119,19 +124,19 @@ impl Layer for Rigged {
         })
     }
 
-    fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+    fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>> {
         Box::pin(async move {
             if self.damaged.lock().unwrap().as_ref() == Some(thread) {
                 return Err(StoreError::Damaged("on purpose".into()));
             }
-            if spend(&self.stall_claims) {
+            if spend(&self.stall_heads) {
                 tokio::time::sleep(LATE).await;
             }
-            self.inner.claim(thread).await
+            self.inner.head(thread).await
         })
     }
 
-    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
         Box::pin(async move {
             if spend(&self.fail_appends) {
                 return Err(StoreError::Failed("the disk is full".into()));

@@ -3,7 +3,10 @@
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex};
 use store::suite::Layer;
-use store::{Append, EventLog as _, Filter, Logged, MemoryStore, NewRecord, Store, StoreError};
+use store::{
+    Append, Appended, EventLog as _, Filter, Logged, MemoryStore, NewRecord, Ownership, Store,
+    StoreError,
+};
 use timeline::{Command, Seq, ThreadId};
 use tokio::sync::watch;
 
@@ -51,19 +54,20 @@ impl Gate {
 
 /// Writes what a command comes to, as a process would that dies right after.
 pub(crate) async fn write(store: &dyn Store, thread: &ThreadId, command: Command) {
-    let claim = store.claim(thread).await.unwrap();
-    let at = claim.head.last_at;
-    let events = claim.head.state.decide(command, at).unwrap();
+    let head = store.head(thread).await.unwrap();
+    let at = head.last_at;
+    let events = head.state.decide(command, at).unwrap();
     let records = events
         .into_iter()
         .map(|event| NewRecord::new(at, event).unwrap());
     let append = Append {
         thread: thread.clone(),
-        epoch: claim.epoch,
-        tail: claim.head.tail,
+        epoch: head.epoch,
+        tail: head.tail,
         records: records.collect(),
         token: None,
         is_limited: true,
+        ownership: Ownership::Keep,
         unmoved: Vec::new(),
     };
     store.append(append).await.unwrap();
@@ -74,7 +78,7 @@ impl Layer for Gate {
         &*self.inner
     }
 
-    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
         Box::pin(async move {
             let mut shut = self.shut.subscribe();
             let is_shut = |shut: &Option<ThreadId>| shut.as_ref() == Some(&append.thread);

@@ -112,7 +112,8 @@ async fn of_those_who_say_a_thing_at_once_a_gate_lets_one_through() {
         let (runtime, gate) = (runtime.clone(), Arc::<Once>::clone(&gate));
         async move {
             let items = vec![item(&format!("plain-{n}")), item(&format!("once-{n}"))];
-            runtime.record_through(&tenant(), "k", items, gate).await
+            let terms = Preconditions::through(gate);
+            runtime.record_on(&tenant(), "k", items, terms).await
         }
     });
     let done = futures_util::future::join_all(all).await;

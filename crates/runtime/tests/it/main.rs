@@ -10,6 +10,7 @@
 
 mod children;
 mod durable;
+mod external;
 mod gate;
 mod handoff;
 mod judged;

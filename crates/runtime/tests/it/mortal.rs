@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use store::suite::Layer;
 use store::{
-    Append, Created, EventLog as _, Filter, Logged, MemoryStore, NewRecord, Store, StoreError,
-    TenantId, ThreadTable as _, Token,
+    Append, Appended, Created, EventLog as _, Filter, Logged, MemoryStore, NewRecord, NodeId,
+    Store, StoreError, TenantId, ThreadTable as _, Token,
 };
 use timeline::{Event, Seq, ThreadId};
 
@@ -138,11 +138,12 @@ impl Layer for Mortal {
         tenant: &'a TenantId,
         first: Vec<NewRecord>,
         token: Option<Token>,
+        owner: Option<NodeId>,
     ) -> BoxFuture<'a, Result<Created, StoreError>> {
-        Box::pin(self.write(self.inner.get_or_create(tenant, first, token)))
+        Box::pin(self.write(self.inner.get_or_create(tenant, first, token, owner)))
     }
 
-    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
         Box::pin(self.write(self.inner.append(append)))
     }
 

@@ -13,7 +13,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use store::{EventLog as _, Filter, MemoryStore, Quotas, StoreError, TenantId, ThreadTable as _};
+use store::{EventLog as _, Filter, MemoryStore, Quotas, TenantId, ThreadTable as _};
 use timeline::{Event, NewItem, ReadPosition, Record, Seq, ThreadUpdate, verify};
 use upp::Scripted;
 
@@ -252,6 +252,35 @@ async fn a_cancel_after_a_crash_resets_what_was_shown() {
     let rest = second.read(seen.last().unwrap().position).await;
     assert_eq!(kind(&rest[0].record), "data-step-reset");
     assert_eq!(kind(&rest.last().unwrap().record), "thread.finished");
+    let both = seen.iter().chain(&rest).map(|it| &it.record);
+    assert_eq!(text(both), text(&stored(&inner).await));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_by_another_process_leaves_followers_the_stored_text() {
+    let inner = Arc::new(MemoryStore::new());
+    let first = Process::new(&inner);
+    first.say("slow 40ms say 30 words", Policy::Queue).await;
+    let mut follow = first.follow(Seq::ZERO).await;
+    let mut seen = until_deltas(&mut follow, 5).await;
+    // A reader has the first chunks stored.
+    assert!(!first.log().await.is_empty());
+    seen.extend(until_deltas(&mut follow, 5).await);
+    let second = Process::new(&inner);
+    let own = tenant();
+    let cancelled = second.runtime.cancel(&own, KEY, None, "user_cancelled");
+    cancelled.await.unwrap();
+    seen.extend(follow.map(|it| it.unwrap()).collect::<Vec<_>>().await);
+    let log = stored(&inner).await;
+    assert_eq!(verify(&log), Ok(()));
+    assert_eq!(kind(&seen.last().unwrap().record), "thread.finished");
+    let said = text(&log);
+    assert!(said.split_whitespace().count() >= 5, "{said}");
+    assert_eq!(text(&records(&seen)), said);
+    let n_resets = seen
+        .iter()
+        .filter(|it| kind(&it.record) == "data-step-reset");
+    assert_eq!(n_resets.count(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -361,7 +390,7 @@ async fn a_reader_does_not_take_a_thread_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_begins_again_after_another_process_wrote() {
+async fn an_attempt_goes_on_after_another_process_wrote() {
     let inner = Arc::new(MemoryStore::new());
     let first = Process::new(&inner);
     first.say("slow 40ms say 30 words", Policy::Queue).await;
@@ -369,12 +398,6 @@ async fn an_attempt_begins_again_after_another_process_wrote() {
     let mut seen = until_deltas(&mut follow, 5).await;
     let second = Process::new(&inner);
     second.rename("second").await.unwrap();
-    // The process learns that it was fenced, and takes the thread back for the next request.
-    let fenced = first.rename("first").await;
-    assert!(matches!(
-        fenced,
-        Err(RuntimeError::Store(StoreError::Fenced { .. }))
-    ));
     first.rename("first").await.unwrap();
     seen.extend(follow.map(|it| it.unwrap()).collect::<Vec<_>>().await);
     let log = stored(&inner).await;
@@ -383,6 +406,8 @@ async fn an_attempt_begins_again_after_another_process_wrote() {
     let said = text(&log);
     assert_eq!(said.split_whitespace().count(), 30, "{said}");
     assert_eq!(text(&records(&seen)), said);
+    let n_resets = log.iter().filter(|it| kind(it) == "data-step-reset");
+    assert_eq!(n_resets.count(), 0);
 }
 
 /// Shows 100 KB and stores it.

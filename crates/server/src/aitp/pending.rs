@@ -16,8 +16,10 @@ pub(crate) async fn open_questions(
     is_meant: impl Fn(&Request) -> bool,
 ) -> Result<Vec<RequestQuestion>, RuntimeError> {
     let now = Timestamp::now();
-    api.forms().fetch(api.aitp_states(), row, now).await?;
-    let held = api.aitp_states().of(row).await?;
+    api.forms()
+        .fetch(api.aitp_states(&row.tenant), row, now)
+        .await?;
+    let held = api.aitp_states(&row.tenant).of(row).await?;
     let Some(desk) = held.get() else {
         return Ok(Vec::new());
     };

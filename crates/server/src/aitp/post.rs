@@ -31,7 +31,7 @@ pub(crate) struct MessagePost<'a> {
 impl<'a> MessagePost<'a> {
     /// For threads that are stored.
     pub(crate) fn new(api: &'a Api, caller: &Caller) -> Self {
-        Self::on(api, api.aitp_states(), caller)
+        Self::on(api, api.aitp_states(&caller.tenant), caller)
     }
 
     /// For threads in memory only.
@@ -108,17 +108,18 @@ impl<'a> MessagePost<'a> {
         Ok(accepted)
     }
 
-    /// Posts a message without starting an agent.
+    /// Posts messages without starting an agent. With `after`, nothing may have been posted or run after this event.
     pub(crate) async fn record(
         &self,
         thread: &ThreadRef,
         items: Vec<NewItem>,
+        after: Option<Seq>,
         place: impl Fn(usize) -> BodyPointers,
     ) -> Result<Seq, RuntimeError> {
         let (tenant, key) = (thread.tenant(), thread.key());
         let kept = self
             .runtime()
-            .record_through(tenant, key, items, self.gate(None))
+            .record_on(tenant, key, items, self.terms(None, after))
             .boxed()
             .await;
         let seq = kept.map_err(|error| placed(error, place))?;
@@ -145,7 +146,7 @@ impl<'a> MessagePost<'a> {
         let (tenant, key) = (thread.tenant(), thread.key());
         let kept = self
             .runtime()
-            .record_through(tenant, key, items, gate)
+            .record_on(tenant, key, items, Preconditions::through(gate))
             .boxed()
             .await;
         let seq = kept.map_err(|error| placed(error, place))?;

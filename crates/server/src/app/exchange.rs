@@ -53,7 +53,7 @@ impl App {
         key: &str,
         form: SourceForm,
     ) -> Result<Exported, ExchangeError> {
-        let runtime = self.runtime();
+        let runtime = self.runtime(tenant);
         let transcript = self.whole(tenant, key).await?;
         let imported = match form {
             SourceForm::Of(Format::Thread) => Sources::default(),
@@ -70,7 +70,7 @@ impl App {
         tenant: &TenantId,
         key: &str,
     ) -> Result<Transcript, RuntimeError> {
-        let runtime = self.runtime();
+        let runtime = self.runtime(tenant);
         let transcript = runtime.transcript(tenant, key, Filter::Facts).await?;
         if was_cut_off(&transcript) {
             return runtime.transcript(tenant, key, Filter::All).await;
@@ -101,7 +101,7 @@ impl App {
         text: &str,
         judge: impl FnOnce(&Imported, &str) -> Result<(), RuntimeError> + Send + 'static,
     ) -> Result<(ThreadRow, Vec<Loss>), ExchangeError> {
-        let (text, runtime) = (text.to_owned(), self.runtime().clone());
+        let (text, runtime) = (text.to_owned(), self.runtime(tenant).clone());
         let local: BTreeSet<String> = self.config().agents.keys().map(|it| agent_id(it)).collect();
         let read = move || {
             let taken = ReadRequest::read(&source, &text, &local, &runtime)?;
@@ -120,9 +120,9 @@ impl App {
             created_at: imported.created_at,
             commands: imported.commands,
         };
-        let row = self.runtime().import(tenant, key, import).await?;
+        let row = self.runtime(tenant).import(tenant, key, import).await?;
         if let Some(archive) = archive {
-            Sources::keep(self.runtime(), &row, archive).await?;
+            Sources::keep(self.runtime(tenant), &row, archive).await?;
         }
         Ok((row, losses))
     }
@@ -138,7 +138,7 @@ impl App {
         text: &str,
         judge: impl FnOnce(&mut Imported, &str) -> Result<(), RuntimeError> + Send + 'static,
     ) -> Result<Vec<Loss>, ExchangeError> {
-        let (text, runtime) = (text.to_owned(), self.runtime().clone());
+        let (text, runtime) = (text.to_owned(), self.runtime(&row.tenant).clone());
         let local: BTreeSet<String> = self.config().agents.keys().map(|it| agent_id(it)).collect();
         let now = SystemClock.now();
         let last = row.thread.updated_at.unwrap_or(row.thread.created_at);
@@ -157,7 +157,8 @@ impl App {
             Ok::<_, ExchangeError>((read, source))
         };
         let (read, source) = spawn_blocking(read).await??;
-        let (runtime, row) = (self.runtime().clone(), row.clone());
+        let (runtime, row) = (self.runtime(&row.tenant).clone(), row.clone());
+        let own = runtime.clone();
         // It goes on even if the client disconnects. The source is stored first, because the tenant may have no
         // room for it. A source without its entries has no effect.
         let append = async move {
@@ -172,7 +173,7 @@ impl App {
             appended?;
             Ok::<_, ExchangeError>(read.losses)
         };
-        self.runtime().run_to_completion(append).await
+        own.run_to_completion(append).await
     }
 }
 

@@ -33,11 +33,13 @@ impl Budget {
         )))
     }
 
-    /// Takes one request out. If none is left, the error is the time until there is one.
-    pub(crate) fn spend(&self) -> Result<(), Duration> {
+    /// Takes one request out, which weighs as much as there are servers: each has a bucket of its own, and all
+    /// together give the rate. If none is left, the error is the time until there is one.
+    pub(crate) fn spend(&self, n_servers: NonZeroU32) -> Result<(), Duration> {
         let spent = match self {
-            Self::Own(budget) => budget.check(),
-            Self::Subject(budgets, subject) => budgets.check(subject),
+            // More servers than requests a minute: each may have one.
+            Self::Own(budget) => budget.check_n(n_servers).unwrap_or_else(|_| budget.check()),
+            Self::Subject(budgets, subject) => budgets.check(subject, n_servers),
         };
         spent.map_err(|refused| refused.wait_time_from(MonotonicClock.now()))
     }
@@ -79,11 +81,13 @@ impl<C: Clock> SubjectBudgets<C> {
         }
     }
 
-    fn check(&self, subject: &Arc<str>) -> Result<(), NotUntil<C::Instant>> {
+    fn check(&self, subject: &Arc<str>, n_servers: NonZeroU32) -> Result<(), NotUntil<C::Instant>> {
         if self.n_left.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.forget();
         }
-        self.buckets.check_key(subject)
+        self.buckets
+            .check_key_n(subject, n_servers)
+            .unwrap_or_else(|_| self.buckets.check_key(subject))
     }
 
     /// Drops full buckets. It visits all, so the next time is after as many requests as buckets remain:
@@ -112,12 +116,27 @@ mod tests {
     /// More subjects than are few.
     const MANY: usize = 4_096;
 
+    #[test]
+    fn servers_share_a_rate() {
+        let budget = Budget::new(NonZeroU32::new(6).unwrap());
+        let n_servers = NonZeroU32::new(3).unwrap();
+        let n_admitted = (0..6).filter(|_| budget.spend(n_servers).is_ok()).count();
+        assert_eq!(n_admitted, 2);
+        // A rate below the number of servers admits one request at each.
+        let budget = Budget::new(NonZeroU32::MIN);
+        let n_admitted = (0..6).filter(|_| budget.spend(n_servers).is_ok()).count();
+        assert_eq!(n_admitted, 1);
+    }
+
     /// Makes one request for each of `n_subjects` subjects, with a limit of one a minute.
     fn asked(n_subjects: usize) -> (SubjectBudgets<FakeRelativeClock>, FakeRelativeClock) {
         let clock = FakeRelativeClock::default();
         let budgets = SubjectBudgets::with_clock(NonZeroU32::MIN, clock.clone());
         for n in 0..n_subjects {
-            assert_eq!(budgets.check(&n.to_string().into()), Ok(()));
+            assert_eq!(
+                budgets.check(&n.to_string().into(), NonZeroU32::MIN),
+                Ok(())
+            );
         }
         (budgets, clock)
     }
@@ -127,7 +146,7 @@ mod tests {
         let (one, n_before) = ("one".into(), budgets.buckets.len());
         let asks = |_: &usize| {
             // Whether it has one left is not the question.
-            let _spent = budgets.check(&one);
+            let _spent = budgets.check(&one, NonZeroU32::MIN);
             budgets.buckets.len() < n_before
         };
         (1..=2 * MANY).find(asks).unwrap()
@@ -149,7 +168,7 @@ mod tests {
         assert!(n_until_forgotten(&budgets) > MANY / 2);
         // Few are left, and they are looked at as often as few are.
         clock.advance(Duration::from_mins(2));
-        assert_eq!(budgets.check(&"other".into()), Ok(()));
+        assert_eq!(budgets.check(&"other".into(), NonZeroU32::MIN), Ok(()));
         clock.advance(Duration::from_mins(2));
         assert!(n_until_forgotten(&budgets) <= FORGETS_AFTER as usize);
     }

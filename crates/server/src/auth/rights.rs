@@ -18,16 +18,19 @@ pub enum Scope {
     Operator,
     /// Opening the console of the web interface.
     Inspect,
+    /// Answering the steps of agents that have workers.
+    Work,
 }
 
 impl Scope {
     /// All scopes: those of a key without a list.
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Read,
         Self::Write,
         Self::Delete,
         Self::Operator,
         Self::Inspect,
+        Self::Work,
     ];
 
     /// The scope that a request with this method needs, unless its operation needs another one.
@@ -47,6 +50,7 @@ impl Scope {
             Self::Delete => "delete",
             Self::Operator => "operator",
             Self::Inspect => "inspect",
+            Self::Work => "work",
         }
     }
 }

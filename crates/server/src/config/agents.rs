@@ -2,6 +2,7 @@
 
 use super::remote::RemoteConfig;
 use super::template::PromptTemplate;
+use runtime::WorkerPolicy;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -12,10 +13,12 @@ use upp::ToolChoice;
 /// An agent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentSettings {
-    /// The name of its model; empty for a remote agent.
+    /// The name of its model; empty for a remote agent and for an agent with workers.
     pub model: String,
     /// The remote agent that it forwards to.
     pub remote: Option<RemoteConfig>,
+    /// The limits of its steps, if workers answer them.
+    pub worker: Option<WorkerPolicy>,
     /// Its purpose, for people and for agents that hand over to it.
     pub description: Option<String>,
     /// The system prompt.

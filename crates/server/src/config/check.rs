@@ -10,19 +10,16 @@ mod names;
 mod outbound;
 mod remote;
 mod secrets;
+mod store;
 mod subagents;
 mod tenants;
 mod web;
 
-use super::NoStoreKey;
-use super::file::{File, Server, Store, Telemetry, Tools};
-use super::{
-    AitpConfig, Config, ServerConfig, StoreConfig, TelemetryConfig, TlsConfig, ToolsConfig,
-};
+use super::file::{File, Server, Telemetry, Tools};
+use super::{AitpConfig, Config, ServerConfig, TelemetryConfig, TlsConfig, ToolsConfig};
 use crate::serde_messages;
 use crate::strict_struct::ByName;
 use http::HeaderValue;
-use secrecy::ExposeSecret;
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use std::cell::RefCell;
@@ -35,6 +32,9 @@ use upp::Effect;
 
 /// The limit of `serde_json`, so that it can parse what this limit allows.
 const DEEPEST: usize = 127;
+
+/// Maximum length of the name of a node, in bytes.
+const MAX_NODE: usize = 200;
 
 /// An error in a configuration, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -143,10 +143,16 @@ impl Checker<'_> {
     }
 
     fn config(&self, file: File) -> Result<Config, ConfigError> {
+        let shards: Vec<_> = file
+            .store
+            .shards
+            .keys()
+            .map(|name| name.get_ref().clone())
+            .collect();
         let mut config = Config {
             server: self.server(file.server)?,
             limits: self.limits(&file.limits)?,
-            store: self.store(&file.store)?,
+            store: self.store(file.store)?,
             tools: self.tools(file.tools)?,
             outbound: self.outbound(&file.outbound)?,
             aitp: AitpConfig {
@@ -196,7 +202,7 @@ impl Checker<'_> {
             if name.get_ref().is_empty() {
                 return Err(self.wrong(&name, "the name of the tenant is empty, expected one"));
             }
-            let tenant = self.tenant(&tenant, config.limits.tenant)?;
+            let tenant = self.tenant(&tenant, config.limits.tenant, &shards)?;
             config.tenants.insert(name.into_inner(), tenant);
         }
         Ok(config)
@@ -220,20 +226,6 @@ impl Checker<'_> {
         };
         let message = format!("there is no {what} {:?}, {known}", name.get_ref());
         Err(self.wrong(name, message))
-    }
-
-    fn store(&self, file: &Store) -> Result<StoreConfig, ConfigError> {
-        let Some(variable) = &file.key_env else {
-            return Ok(StoreConfig::default());
-        };
-        let Some(text) = self.secret(variable, "the store's key") else {
-            return Ok(StoreConfig::default());
-        };
-        let key = text.expose_secret().parse();
-        let key = key.map_err(|error: NoStoreKey| {
-            self.wrong(variable, format!("{}: {error}", variable.get_ref()))
-        })?;
-        Ok(StoreConfig { key: Some(key) })
     }
 
     fn tools(&self, file: Tools) -> Result<ToolsConfig, ConfigError> {
@@ -326,10 +318,20 @@ impl Checker<'_> {
                 return Err(self.wrong(url, what));
             }
         }
+        if let Some(node) = &file.node {
+            let name = node.get_ref();
+            if name.is_empty() || name.len() > MAX_NODE || name.chars().any(char::is_control) {
+                let what = format!(
+                    "this is no name of a node, expected 1 to {MAX_NODE} bytes without control characters"
+                );
+                return Err(self.wrong(node, what));
+            }
+        }
         Ok(ServerConfig {
             listen: file.listen.map(|it| self.listen(&it)).transpose()?,
             metrics_listen: file.metrics_listen.map(|it| self.listen(&it)).transpose()?,
             data: file.data,
+            node: file.node.map(Spanned::into_inner),
             max_body_bytes: file
                 .max_body_bytes
                 .map_or(default.max_body_bytes, Into::into),

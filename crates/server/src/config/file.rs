@@ -5,7 +5,7 @@ mod mcp;
 mod model;
 mod web;
 
-pub(super) use agent::{Agent, Compaction, External, Remote, Subagent};
+pub(super) use agent::{Agent, Compaction, External, Remote, Subagent, Worker};
 pub(super) use mcp::McpTable;
 pub(super) use model::{Model, Retry};
 pub(super) use web::{StarterTable, Web};
@@ -42,6 +42,7 @@ pub(super) struct Server {
     pub(super) listen: Option<Spanned<String>>,
     pub(super) metrics_listen: Option<Spanned<String>>,
     pub(super) data: Option<PathBuf>,
+    pub(super) node: Option<Spanned<String>>,
     pub(super) max_body_bytes: Option<NonZeroUsize>,
     pub(super) max_file_bytes: Option<NonZeroUsize>,
     pub(super) max_depth: Option<Spanned<NonZeroUsize>>,
@@ -105,6 +106,29 @@ pub(super) struct Tls {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Store {
     pub(super) key_env: Option<Spanned<String>>,
+    pub(super) url: Option<Spanned<String>>,
+    pub(super) url_env: Option<Spanned<String>>,
+    pub(super) listen_url: Option<Spanned<String>>,
+    pub(super) listen_url_env: Option<Spanned<String>>,
+    pub(super) prepared: Option<Spanned<bool>>,
+    pub(super) writers: Option<Spanned<NonZeroUsize>>,
+    pub(super) readers: Option<Spanned<NonZeroUsize>>,
+    pub(super) ca: Option<Spanned<PathBuf>>,
+    pub(super) shards: BTreeMap<Spanned<String>, Shard>,
+}
+
+/// A further database: `[store.shards.NAME]`.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Shard {
+    pub(super) url: Option<Spanned<String>>,
+    pub(super) url_env: Option<Spanned<String>>,
+    pub(super) listen_url: Option<Spanned<String>>,
+    pub(super) listen_url_env: Option<Spanned<String>>,
+    pub(super) prepared: Option<Spanned<bool>>,
+    pub(super) writers: Option<Spanned<NonZeroUsize>>,
+    pub(super) readers: Option<Spanned<NonZeroUsize>>,
+    pub(super) ca: Option<Spanned<PathBuf>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -182,6 +206,9 @@ pub(super) struct Tenant {
     #[serde(default)]
     pub(super) limits: TenantTable,
     pub(super) delete_threads_after_days: Option<NonZeroU32>,
+    pub(super) shard: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(super) paused: bool,
 }
 
 #[derive(Deserialize)]

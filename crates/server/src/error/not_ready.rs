@@ -13,6 +13,10 @@ pub(crate) enum NotReady {
     StoreDamaged,
     /// The store can't be read.
     StoreFailed,
+    /// This node of a shared store has no valid lease: the database can't be reached.
+    NotLeased,
+    /// The clock of this node differs from the database's.
+    ClockDiffers,
     /// The process has no file descriptors left for connections.
     DescriptorsExhausted,
 }
@@ -26,6 +30,8 @@ impl NotReady {
             Self::CommitsFail => "commits_fail",
             Self::StoreDamaged => "store_damaged",
             Self::StoreFailed => "store_failed",
+            Self::NotLeased => "not_leased",
+            Self::ClockDiffers => "clock_differs",
             Self::DescriptorsExhausted => "descriptors_exhausted",
         }
     }
@@ -38,6 +44,12 @@ impl NotReady {
             Self::CommitsFail => "commits fail; see whether its disk is full",
             Self::StoreDamaged => "its store is damaged; run `loomline doctor`",
             Self::StoreFailed => "its store can't be read",
+            Self::NotLeased => {
+                "its lease in the database has ended; see whether the database can be reached"
+            }
+            Self::ClockDiffers => {
+                "its clock differs from the database's by more than 5 s; synchronize the clocks"
+            }
             Self::DescriptorsExhausted => "it has no file descriptors left",
         }
     }

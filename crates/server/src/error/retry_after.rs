@@ -4,6 +4,9 @@ use super::ApiError;
 use runtime::{LimitKind, LimitReached, RuntimeError};
 use std::time::Duration;
 
+/// The wait of a tenant whose data moves.
+const PAUSED: Duration = Duration::from_secs(10);
+
 /// The wait before a client should repeat a refused request.
 pub(super) fn retry_after(error: &ApiError) -> Duration {
     if let ApiError::RateLimited { wait }
@@ -13,6 +16,9 @@ pub(super) fn retry_after(error: &ApiError) -> Duration {
     })) = error
     {
         return *wait + Duration::from_secs(1);
+    }
+    if let ApiError::TenantPaused { .. } = error {
+        return PAUSED;
     }
     Duration::from_secs(1)
 }

@@ -3,6 +3,7 @@
 use super::{Verdict, of_limit};
 use http::StatusCode;
 use runtime::StoreError;
+use serde_json::json;
 
 pub(super) fn of_store(error: &StoreError) -> Verdict {
     use StatusCode as S;
@@ -10,6 +11,9 @@ pub(super) fn of_store(error: &StoreError) -> Verdict {
         StoreError::NotFound => Verdict::new(S::NOT_FOUND, "thread_not_found"),
         StoreError::KeyTaken(_) => Verdict::new(S::CONFLICT, "key_taken").at("/key"),
         StoreError::NoSuchObject { .. } => Verdict::new(S::NOT_FOUND, "object_not_found"),
+        StoreError::AheadOfLog { tail, .. } => {
+            Verdict::new(S::CONFLICT, "ahead_of_log").with(json!({ "tail": tail }))
+        }
         StoreError::HasForks { .. } => Verdict::new(S::CONFLICT, "has_forks"),
         StoreError::LimitReached(reached) => of_limit(reached),
         StoreError::Duplicate(_) => Verdict::hidden(
@@ -17,13 +21,14 @@ pub(super) fn of_store(error: &StoreError) -> Verdict {
             "duplicate_id",
             "an id is in use on this thread already",
         ),
-        StoreError::Conflict { .. } | StoreError::Fenced { .. } | StoreError::Moved { .. } => {
-            Verdict::hidden(
-                S::SERVICE_UNAVAILABLE,
-                "taken_over",
-                "another process writes this thread; try again",
-            )
-        }
+        StoreError::Conflict { .. }
+        | StoreError::Fenced { .. }
+        | StoreError::Moved { .. }
+        | StoreError::DeadNode => Verdict::hidden(
+            S::SERVICE_UNAVAILABLE,
+            "taken_over",
+            "another process writes this thread; try again",
+        ),
         StoreError::InUse(_) => Verdict::hidden(
             S::SERVICE_UNAVAILABLE,
             "read_only",

@@ -127,6 +127,10 @@ pub(super) fn agents(config: &Config) -> Vec<AgentReport> {
         description: agent.description.clone(),
         model: match &agent.remote {
             Some(remote) => elsewhere(remote),
+            None if agent.worker.is_some() => ModelReport {
+                provider: "external".to_owned(),
+                ..model(name, config)
+            },
             None => model(&agent.model, config),
         },
         strategy: match &agent.remote {

@@ -4,7 +4,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use runtime::Runtime;
+use runtime::RunSlots;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfTenant {
@@ -73,13 +73,12 @@ impl SlotFigures {
         }
     }
 
-    pub(super) fn set(&self, runtime: &Runtime) {
-        let slots = runtime.slots();
+    pub(super) fn set(&self, slots: &RunSlots, n_unrecovered: usize) {
         let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         self.running.set(number(slots.running()));
         self.limit.set(number(slots.limits().concurrent_runs));
         self.waiting.set(number(slots.waiting()));
-        self.unrecovered.set(number(runtime.unrecovered()));
+        self.unrecovered.set(number(n_unrecovered));
         let families = [
             &self.tenant_running,
             &self.tenant_limit,

@@ -44,11 +44,11 @@ pub(crate) struct TenantUsage {
 impl TenantUsage {
     /// Reads the tenants' usage of their limits, over stored and in-memory threads.
     pub(crate) async fn read(
-        (stored, ephemeral): (&Runtime, &Runtime),
+        durable: &BTreeMap<TenantId, StorageUsage>,
+        ephemeral: &Runtime,
         budgets: &Budgets,
         process: &LimitsConfig,
     ) -> Result<Self, RuntimeError> {
-        let durable: BTreeMap<_, _> = stored.store().usage().await?.into_iter().collect();
         let ephemeral = ephemeral.store().usage().await?;
         let ephemeral: BTreeMap<_, _> = ephemeral.into_iter().collect();
         let bodies = budgets.bodies();
@@ -57,7 +57,7 @@ impl TenantUsage {
         let tenants = tenants.into_iter().map(|tenant| {
             let limits = budgets.limits(&tenant);
             let of = |usage: &BTreeMap<TenantId, StorageUsage>| usage.get(&tenant).copied();
-            let durable = of(&durable).unwrap_or_default();
+            let durable = of(durable).unwrap_or_default();
             let ephemeral = of(&ephemeral).unwrap_or_default();
             let (streams, requests) = (budgets.streams(), budgets.requests());
             let rows = vec![

@@ -24,6 +24,8 @@ pub(crate) struct Policy {
     pub(crate) rules: Rules,
     /// The names of its query parameters.
     pub(crate) query: Vec<String>,
+    /// Whether the route brings runs to their end: workers answer steps, and clients cancel. A pause allows it.
+    pub(crate) ends_runs: bool,
     /// Whether a handler exists. If not, the path does not have the method.
     pub(crate) is_served: bool,
 }
@@ -76,6 +78,7 @@ impl RouteTable {
             errors: route.errors.unwrap_or(protocol.errors),
             rules: protocol.rules,
             query: query_names(&route.handler.1),
+            ends_runs: route.ends_runs,
             is_served: true,
         });
         let paths = route.aliases.iter().map(String::as_str);
@@ -150,6 +153,7 @@ impl Policy {
         let access = match self.access {
             Access::Open
             | Access::ByBody
+            | Access::Work
             | Access::Operator
             | Access::Inspect
             | Access::InspectProcess => self.access,

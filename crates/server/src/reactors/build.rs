@@ -18,6 +18,7 @@ use agents::{
     Agent, AgentOptions, ExecutionStrategy, Limit, Loop, Middleware, Plan, React, SubAgentTool,
     subagent_tool,
 };
+use runtime::ExternalReactor;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -106,9 +107,12 @@ impl Builder<'_> {
         if let Some(elsewhere) = &agent.remote {
             return self.elsewhere(name, agent, elsewhere);
         }
-        let model = self.models.get(&agent.model);
-        let model = model.ok_or_else(|| unknown(&agent.model))?;
-        let mut options = AgentOptions::new(name, Arc::clone(model));
+        let model = match self.models.get(&agent.model) {
+            Some(model) => Arc::clone(model),
+            None if agent.worker.is_some() => ExternalReactor::model(name),
+            None => return Err(unknown(&agent.model)),
+        };
+        let mut options = AgentOptions::new(name, model);
         // The same in every process, so that a resumed run is the same agent's.
         options.id = Some(name.into());
         if let Some(texts) = self.texts.get(name) {

@@ -110,7 +110,8 @@ pub(crate) struct EventPage {
 /// digits for the thread's identity. A chunk that is not stored yet has the id of the last stored event,
 /// a dot, and the number of such chunks. A client that reconnects with the id misses no event and receives
 /// none twice. If the thread was deleted and created again under its key, the request fails with
-/// `foreign_event_id`. With `subagents` the id also has the positions of sub-agents' threads.
+/// `foreign_event_id`. If a failover or an older backup has lost the end of the log, it fails with
+/// `ahead_of_log`. With `subagents` the id also has the positions of sub-agents' threads.
 #[utoipa::path(get, path = "/threads/{key}/events", operation_id = "followEvents", tag = "events", security(("key" = [])),
     params(("key" = String, Path), ("last-event-id" = Option<String>, Header), EventsQuery),
     responses((status = 200, content((EventPage = "application/json"), (EventRecord = "text/event-stream"))),
@@ -127,18 +128,12 @@ pub(crate) async fn follow(
         None => query.after()?,
     };
     let after = place.cursor.own;
-    // What is beyond the end was another thread's of this key, or a store's that is gone: waiting for
-    // more would hide what there is.
     let found = thread.find().await?;
     let (tail, incarnation) = (found.row().tail, Incarnation::of(found.id()));
     if !place.id().fits(incarnation) {
         return Err(ApiError::ForeignEventId);
     }
-    if after.seq > tail {
-        let last = after.seq;
-        let what = format!("the thread has {tail} events, and none of the id {last}: begin at 0");
-        return Err(ApiError::InvalidQuery { what });
-    }
+    found.row().check_position(after.seq)?;
     if sse::wants_json(&headers) {
         if query.subagents || query.uap {
             let what = "subagents are shown by a stream: ask for text/event-stream".to_owned();

@@ -107,9 +107,12 @@ pub(crate) async fn readyz(State(api): State<Api>) -> Result<Json<Health>, ApiEr
 #[utoipa::path(get, path = "/metrics", operation_id = "metrics", tag = "operation", security(("key" = [])),
     responses((status = 200, body = String, content_type = "application/openmetrics-text"), (status = "default", body = ErrorBody)))]
 pub(crate) async fn metrics(State(api): State<Api>) -> Result<impl IntoResponse, ApiError> {
-    api.metrics().set_runs(api.runtime());
+    let app = api.app();
+    api.metrics()
+        .set_runs(app.default_runtime().slots(), app.n_unrecovered());
     let tenants = TenantUsage::read(
-        (api.runtime(), api.app().ephemeral()),
+        &app.usage().await,
+        app.ephemeral(),
         api.app().budgets(),
         &api.app().config().limits,
     )
@@ -117,9 +120,9 @@ pub(crate) async fn metrics(State(api): State<Api>) -> Result<impl IntoResponse,
     let text = api
         .metrics()
         .encode(
-            api.runtime().running(),
+            app.n_running(),
             api.app().budgets().streams().total(),
-            api.app().store().activity(),
+            app.activity(),
             &tenants,
         )
         .map_err(|_| ApiError::Panicked)?;

@@ -94,7 +94,7 @@ impl NewMessage {
         } else {
             BodyPointers::text("/content")
         };
-        let mut item = NewItem::user(api.runtime().mint(), content(self.content, said)?);
+        let mut item = NewItem::user(api.mint(), content(self.content, said)?);
         item.channel = self.channel;
         if self.metadata.as_ref().is_some_and(names_actor) {
             // Its role is its actor's.

@@ -5,10 +5,10 @@ use super::aitp::{actors, answer, requests};
 use super::web_tokens;
 use super::{
     agents, answers, branches, compactions, comparison, content, documents, events, messages,
-    objects, process, relatives, runs, thread_feed, thread_list, threads, versions, waiting,
+    objects, process, relatives, runs, steps, thread_feed, thread_list, threads, versions, waiting,
 };
 use crate::error::ErrorFormat;
-use crate::protocol::Access::{Delete, Operator, Read, Write};
+use crate::protocol::Access::{Delete, Operator, Read, Work, Write};
 use crate::protocol::ThreadAt::{InBody, NoThread, PathKey, Process, Visible};
 use crate::protocol::{Protocol, Route, Rules};
 use utoipa_axum::routes;
@@ -40,7 +40,7 @@ fn routes() -> Vec<Route> {
         Route::get("/threads/{key}/tree", Read, PathKey("key"), routes!(relatives::read)),
         Route::post("/threads/{key}/close", Write, PathKey("key"), routes!(threads::close)),
         Route::post("/threads/{key}/reopen", Write, PathKey("key"), routes!(threads::reopen)),
-        Route::post("/threads/{key}/cancel", Write, PathKey("key"), routes!(threads::cancel)),
+        Route::post("/threads/{key}/cancel", Write, PathKey("key"), routes!(threads::cancel)).ends_runs(),
         Route::get("/threads/{key}/compactions", Read, PathKey("key"), routes!(compactions::list)),
         Route::post("/threads/{key}/compactions", Write, PathKey("key"), routes!(compactions::create)),
         Route::delete("/threads/{key}/compactions/{id}", Write, PathKey("key"), routes!(compactions::withdraw)),
@@ -54,7 +54,7 @@ fn routes() -> Vec<Route> {
         Route::post("/threads/{key}/answers", Write, PathKey("key"), routes!(answers::post)),
         Route::get("/threads/{key}/runs", Read, PathKey("key"), routes!(runs::list)),
         Route::get("/threads/{key}/runs/{executionId}", Read, PathKey("key"), routes!(runs::read)),
-        Route::post("/threads/{key}/runs/{executionId}/cancel", Write, PathKey("key"), routes!(runs::cancel)),
+        Route::post("/threads/{key}/runs/{executionId}/cancel", Write, PathKey("key"), routes!(runs::cancel)).ends_runs(),
         Route::get("/threads/{key}/events", Read, PathKey("key"), routes!(events::follow)),
         Route::get("/threads/{key}/document", Read, PathKey("key"), routes!(documents::export)),
         Route::get("/threads/{key}/diff", Read, PathKey("key"), routes!(comparison::diff)),
@@ -66,6 +66,11 @@ fn routes() -> Vec<Route> {
         Route::get("/waiting", Read, Visible, routes!(waiting::list)),
         Route::get("/events", Read, Visible, routes!(thread_feed::follow)),
         Route::post("/import", Write, InBody, routes!(documents::import)),
+        Route::post("/steps/lease", Work, NoThread, routes!(steps::lease)),
+        Route::post("/steps/{step}/heartbeat", Work, NoThread, routes!(steps::heartbeat)),
+        Route::post("/steps/{step}/deltas", Work, NoThread, routes!(steps::stream)),
+        Route::post("/steps/{step}/complete", Work, NoThread, routes!(steps::complete)),
+        Route::post("/steps/{step}/fail", Work, NoThread, routes!(steps::fail)),
         Route::get("/agents", Read, NoThread, routes!(agents::list)),
         Route::get("/health", Operator, Process, routes!(process::read)),
         // AITP

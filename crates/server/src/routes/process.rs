@@ -27,8 +27,11 @@ pub(crate) struct ProcessHealth {
     pub(crate) version: &'static str,
     /// Seconds since the process opened its store.
     pub(crate) uptime_seconds: u64,
-    /// The store.
+    /// The store. With shards, the figures are those of all databases together, and the health is the worst one.
     pub(crate) store: StoreView,
+    /// The further databases of tenants; empty without any. One that is not ready does not make the server not ready.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) shards: Vec<ShardView>,
     /// Event streams that are open.
     pub(crate) open_streams: usize,
     /// Executions that run in this process.
@@ -46,6 +49,19 @@ pub(crate) struct ProcessHealth {
     pub(crate) requests: LatencyView,
     /// The durations of runs.
     pub(crate) runs: LatencyView,
+}
+
+/// The state of a further database.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ShardView {
+    /// Its name in the configuration.
+    pub(crate) name: String,
+    /// Whether requests of its tenants are answered.
+    pub(crate) ready: bool,
+    /// Why not, as the code of `/readyz`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<&'static str>,
 }
 
 /// The state of the store.
@@ -105,8 +121,14 @@ pub(crate) async fn read(State(api): State<Api>) -> Result<Json<ProcessHealth>, 
 /// The health of the process.
 pub(crate) async fn process_health(api: &Api) -> Result<ProcessHealth, ApiError> {
     let reason = health::not_ready(api).await;
-    let store = api.app().store().activity();
-    let slots = api.runtime().slots();
+    let shards = health::shards(api.app()).await.into_iter();
+    let shards = shards.map(|(name, reason)| ShardView {
+        name,
+        ready: reason.is_none(),
+        reason: reason.map(NotReady::code),
+    });
+    let store = api.app().activity();
+    let slots = api.app().default_runtime().slots();
     let limit = Some(slots.limits().concurrent_runs).filter(|limit| *limit < usize::MAX);
     let queued = slots.tenants().into_iter().map(|it| it.queued_triggers);
     let [requests, runs] = api.metrics().latencies().map_err(|_| ApiError::Panicked)?;
@@ -127,12 +149,13 @@ pub(crate) async fn process_health(api: &Api) -> Result<ProcessHealth, ApiError>
             commits: store.n_commits,
             failures: store.n_failures,
         },
+        shards: shards.collect(),
         open_streams: api.app().budgets().streams().total(),
-        running_runs: api.runtime().running(),
+        running_runs: api.app().n_running(),
         runs_limit: limit,
         queued_messages: queued.sum(),
         waiting_runs: slots.waiting(),
-        unrecovered_threads: api.runtime().unrecovered(),
+        unrecovered_threads: api.app().n_unrecovered(),
         requests: requests.into(),
         runs: runs.into(),
     })

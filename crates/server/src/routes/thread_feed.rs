@@ -73,7 +73,9 @@ impl ChangeId {
     fn order(api: &Api, caller: &Caller) -> Self {
         Self {
             started: *STARTED,
-            n_deleted: api.runtime().n_deleted_threads(&caller.tenant),
+            n_deleted: api
+                .runtime(&caller.tenant)
+                .n_deleted_threads(&caller.tenant),
             change: 0,
         }
     }
@@ -150,7 +152,7 @@ fn feed(
 ) -> BoxStream<'static, Result<FeedEvent, ApiError>> {
     Box::pin(async_stream::try_stream! {
         // The subscription comes first, so no change falls between it and the list.
-        let mut changes = api.runtime().thread_changes(&caller.tenant);
+        let mut changes = api.runtime(&caller.tenant).thread_changes(&caller.tenant);
         // The order comes before the list: a deletion between them resets the feed.
         let order = ChangeId::order(&api, &caller);
         let mut seen = SeenChanges::now(&api, &caller).await?;

@@ -206,7 +206,7 @@ impl ListedRows {
             let none = rows.iter().map(|_| None).collect();
             (rows, none, next)
         };
-        let previews = api.runtime().previews(&rows).await?;
+        let previews = api.runtime(&caller.tenant).previews(&rows).await?;
         let rows = rows.into_iter().zip(previews).zip(snippets);
         let reader = WaitingReader::new(api, caller);
         let mut listed = Vec::new();

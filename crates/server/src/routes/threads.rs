@@ -155,7 +155,10 @@ pub(super) async fn make(
         metadata: new.metadata,
         fork: None,
     };
-    Ok(api.runtime().get_or_create(&caller.tenant, new).await?)
+    Ok(api
+        .runtime(&caller.tenant)
+        .get_or_create(&caller.tenant, new)
+        .await?)
 }
 
 /// Reads a thread.
@@ -171,7 +174,6 @@ pub(crate) async fn read(thread: ThreadKey) -> Result<Json<ThreadView>, ApiError
 #[utoipa::path(patch, path = "/threads/{key}", operation_id = "changeThread", tag = "threads", security(("key" = [])), params(("key" = String, Path)), request_body = ThreadChange,
     responses((status = 200, body = ThreadView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn change(
-    State(api): State<Api>,
     thread: ThreadKey,
     JsonBody(change): JsonBody<ThreadChange>,
 ) -> Result<Json<ThreadView>, ApiError> {
@@ -179,19 +181,18 @@ pub(crate) async fn change(
         check_metadata(&metadata.value(), interop::metadata::is_replaceable)?;
     }
     let found = thread.find().await?;
-    let _turn = api.turns().of(found.id()).await;
-    let found = found.reread().await?;
-    let mut update = ThreadUpdate::default();
-    if let Member::Present(title) = change.title {
-        update.title = Some(title);
-    }
-    if let Member::Present(metadata) = change.metadata {
-        let before = found.row().thread.metadata.as_ref();
-        update.metadata = Some(interop::metadata::replaced(before, metadata));
-    }
-    if !update.is_empty() {
-        found.update_thread(update).await?;
-    }
+    let changed = found.change_thread(move |thread| {
+        let mut update = ThreadUpdate::default();
+        if let Member::Present(title) = &change.title {
+            update.title = Some(title.clone());
+        }
+        if let Member::Present(metadata) = &change.metadata {
+            let before = thread.metadata.as_ref();
+            update.metadata = Some(interop::metadata::replaced(before, metadata.clone()));
+        }
+        update
+    });
+    changed.await?;
     let row = found.reread().await?.into_row();
     let may_read = thread.caller().may_read();
     Ok(Json(ThreadView::made(row, false, may_read)))

@@ -8,7 +8,7 @@ use runtime::RuntimeError;
 /// must not hold a turn.
 pub(crate) async fn delete_thread(api: &Api, thread: &ThreadRef) -> Result<(), RuntimeError> {
     let (own, thread) = (api.clone(), thread.clone());
-    let deleted = api.runtime().run_to_completion(async move {
+    let deleted = api.runtime(thread.tenant()).run_to_completion(async move {
         let _turn = own.turns().of(thread.id()).await;
         delete_thread_locked(&own, &thread).await
     });
@@ -22,10 +22,10 @@ pub(crate) async fn delete_thread_stopping(
     thread: &ThreadRef,
 ) -> Result<(), RuntimeError> {
     let (own, thread) = (api.clone(), thread.clone());
-    let deleted = api.runtime().run_to_completion(async move {
+    let deleted = api.runtime(thread.tenant()).run_to_completion(async move {
         let _turn = own.turns().of(thread.id()).await;
         thread.delete_stopping().await?;
-        own.aitp_states().forget(thread.id());
+        own.aitp_states(thread.tenant()).forget(thread.id());
         Ok(())
     });
     deleted.await
@@ -37,7 +37,7 @@ pub(crate) async fn delete_thread_locked(
     thread: &ThreadRef,
 ) -> Result<(), RuntimeError> {
     thread.delete().await?;
-    api.aitp_states().forget(thread.id());
+    api.aitp_states(thread.tenant()).forget(thread.id());
     Ok(())
 }
 
@@ -58,9 +58,11 @@ mod tests {
     async fn a_thread_is_deleted_in_its_turn() {
         let directory = tempfile::tempdir().unwrap();
         let config = Config::parse("", &|_| None).unwrap();
-        let app = App::open(config, directory.path(), OpenMode::ReadWrite).unwrap();
+        let app = App::open(config, directory.path(), OpenMode::ReadWrite)
+            .await
+            .unwrap();
         let (api, tenant) = (Api::new(app, CancellationToken::new()), TenantId::from("t"));
-        let runtime = api.runtime();
+        let runtime = api.runtime(&tenant);
         let caller = Caller::local("t");
         for stops in [false, true] {
             let new = NewThreadRequest::default();

@@ -24,7 +24,11 @@ pub(crate) async fn visible(
         ..page
     };
     let mut rows = match &caller.rights.threads {
-        None => api.runtime().list(&caller.tenant, page).await?,
+        None => {
+            api.runtime(&caller.tenant)
+                .list(&caller.tenant, page)
+                .await?
+        }
         Some(patterns) => of_patterns(api, caller, patterns, &page).await?,
     };
     let is_more = rows.len() > limit;
@@ -49,7 +53,11 @@ async fn of_patterns(
             key: Some(key),
             ..page.clone()
         };
-        rows.extend(api.runtime().list(&caller.tenant, page).await?);
+        rows.extend(
+            api.runtime(&caller.tenant)
+                .list(&caller.tenant, page)
+                .await?,
+        );
     }
     rows.sort_by_key(|row| Reverse(row.change));
     // Patterns may mean the same threads.
@@ -73,7 +81,10 @@ pub(crate) async fn found(
         }
     };
     let search = Search { keys, ..search };
-    let found = api.runtime().search(&caller.tenant, search).await?;
+    let found = api
+        .runtime(&caller.tenant)
+        .search(&caller.tenant, search)
+        .await?;
     Ok((found.threads, found.next.map(|next| next.to_string())))
 }
 
@@ -85,11 +96,17 @@ pub(crate) async fn waiting(
     page: WaitingRows,
 ) -> Result<Vec<WaitingRow>, ApiError> {
     let Some(patterns) = &caller.rights.threads else {
-        return Ok(api.runtime().waiting(&caller.tenant, page).await?);
+        return Ok(api
+            .runtime(&caller.tenant)
+            .waiting(&caller.tenant, page)
+            .await?);
     };
     let prefix = match &page.key {
         Some(KeyPattern::Key(key)) if caller.rights.cover(key) => {
-            return Ok(api.runtime().waiting(&caller.tenant, page).await?);
+            return Ok(api
+                .runtime(&caller.tenant)
+                .waiting(&caller.tenant, page)
+                .await?);
         }
         Some(KeyPattern::Key(_)) => return Ok(Vec::new()),
         Some(KeyPattern::Prefix(prefix)) => prefix,
@@ -101,7 +118,11 @@ pub(crate) async fn waiting(
             key: Some(key),
             ..page.clone()
         };
-        rows.extend(api.runtime().waiting(&caller.tenant, page).await?);
+        rows.extend(
+            api.runtime(&caller.tenant)
+                .waiting(&caller.tenant, page)
+                .await?,
+        );
     }
     rows.sort_by_key(|row| row.number);
     rows.dedup_by_key(|row| row.number);

@@ -21,7 +21,7 @@ pub(crate) async fn answered(
 /// Without a token the id is random.
 pub(crate) fn id_for(api: &Api, parts: &[&str], token: Option<&str>) -> String {
     let Some(token) = token else {
-        return api.runtime().mint();
+        return api.mint();
     };
     let parts: Vec<&str> = parts.iter().copied().chain([token]).collect();
     let digits = fingerprint(&parts);

@@ -18,8 +18,8 @@ use runtime::{
 };
 use std::sync::Arc;
 use timeline::{
-    CompactionId, ExecutionId, Item, ItemId, Open, ReadPosition, Removed, Seq, State, ThreadUpdate,
-    Transcript,
+    CompactionId, ExecutionId, Item, ItemId, Open, ReadPosition, Removed, Seq, State, Thread,
+    ThreadUpdate, Transcript,
 };
 
 /// The key of a thread that the caller may access. The thread need not exist: then reads fail with
@@ -34,7 +34,7 @@ pub(crate) struct ThreadKey {
 impl ThreadKey {
     /// A stored thread's key.
     pub(crate) fn new(api: &Api, caller: &Caller, key: &str) -> Result<Self, ApiError> {
-        Self::authorise(api.runtime(), caller, key)
+        Self::authorise(api.runtime(&caller.tenant), caller, key)
     }
 
     /// The key that a body has at `pointer`, for a thread that may be created.
@@ -148,7 +148,7 @@ operations! {
     close() -> Seq;
     reopen() -> Seq;
     fork(new: Option<String>, at: Option<Seq>) -> ThreadRow;
-    update_thread(update: ThreadUpdate) -> Seq;
+    change_thread(change: impl Fn(&Thread) -> ThreadUpdate + Send + Sync + 'static) -> Seq;
     remove(what: Removed) -> Seq;
     compact(new: NewCompaction) -> ThreadCompaction;
     compactions(before: Position, limit: usize) -> (Vec<ThreadCompaction>, Option<Position>);

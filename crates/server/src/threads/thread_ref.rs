@@ -35,7 +35,7 @@ impl ThreadRef {
         form: IdForm,
         id: &str,
     ) -> Result<Option<Self>, ApiError> {
-        Self::find_in(api.runtime(), caller, form, id).await
+        Self::find_in(api.runtime(&caller.tenant), caller, form, id).await
     }
 
     /// The thread with an id or a key, stored or ephemeral.
@@ -76,7 +76,7 @@ impl ThreadRef {
         caller: &Caller,
         id: &ThreadId,
     ) -> Result<Option<Self>, ApiError> {
-        let runtime = api.runtime();
+        let runtime = api.runtime(&caller.tenant);
         let found = runtime.find_by_id(&caller.tenant, id).await;
         Self::visible(runtime, caller, found)
     }

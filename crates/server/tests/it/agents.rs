@@ -38,7 +38,9 @@ async fn every_provider_makes_its_agent_without_the_network() {
     assert_eq!(inspection.findings, []);
     let config = Config::parse(&text, &env).unwrap();
     let directory = tempfile::tempdir().unwrap();
-    let app = App::open(config, directory.path(), OpenMode::ReadWrite).unwrap();
+    let app = App::open(config, directory.path(), OpenMode::ReadWrite)
+        .await
+        .unwrap();
     let agents = app.agents();
     assert_eq!(agents.len(), ProviderKind::ALL.len());
     for agent in agents {
@@ -266,11 +268,10 @@ fn the_documented_configuration_is_one() {
         // There is no certificate here.
         let text = text.replace("\ntls = ", "\n# tls = ");
         let env = |name: &str| {
-            let is_store_key = name == "LOOMLINE_STORE_KEY";
-            Some(if is_store_key {
-                "0".repeat(64)
-            } else {
-                format!("the {name}")
+            Some(match name {
+                "LOOMLINE_STORE_KEY" => "0".repeat(64),
+                "LOOMLINE_DATABASE" | "LOOMLINE_EAST" => format!("postgres://user@{name}/threads"),
+                _ => format!("the {name}"),
             })
         };
         let checked = Config::check(&text, &env).unwrap_or_else(|error| panic!("{error}: {text}"));

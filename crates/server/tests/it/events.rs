@@ -44,8 +44,10 @@ async fn a_place_beyond_the_end_is_refused_and_hides_nothing() {
     for accept in ["text/event-stream", "application/json"] {
         assert_eq!(ask(n_events, accept).await.status, 200);
         let refused = ask(n_events + 1, accept).await;
-        assert_eq!(refused.status, 400, "{}", refused.text);
-        assert_eq!(refused.json()["error"]["code"], "invalid_query");
+        assert_eq!(refused.status, 409, "{}", refused.text);
+        let error = &refused.json()["error"];
+        assert_eq!(error["code"], "ahead_of_log");
+        assert_eq!(error["details"], json!({ "tail": n_events }));
     }
     let path = "/api/v1/threads/t/events?subagents=true";
     let request = server

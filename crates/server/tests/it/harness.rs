@@ -122,7 +122,9 @@ impl Server {
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Self {
         let config = Config::parse(config, env).unwrap();
-        let app = App::open(config, directory.path(), OpenMode::ReadWrite).unwrap();
+        let app = App::open(config, directory.path(), OpenMode::ReadWrite)
+            .await
+            .unwrap();
         app.recover().await.unwrap();
         let router = router(app.clone(), CancellationToken::new());
         Self {

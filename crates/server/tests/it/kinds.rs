@@ -5,31 +5,32 @@ use loomline_server::DEV_TENANT;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use store::suite::kinds::{item_events, item_kinds, part_kinds};
-use store::{Append, EventLog as _, NewRecord, ThreadTable as _};
+use store::{Append, NewRecord, Ownership};
 
 /// A thread with items of every kind.
 async fn written(server: &Server) -> Vec<Value> {
     let made = server.post("/api/v1/threads", json!({"key": "t"})).await;
     assert_eq!(made.status, 201, "{}", made.text);
     let items = item_kinds();
-    let store = server.app.store();
+    let store = server.app.default_store();
     let thread = store.find(&DEV_TENANT.into(), "t").await.unwrap().thread.id;
-    let claim = store.claim(&thread).await.unwrap();
-    let mut tail = claim.head.tail;
+    let head = store.head(&thread).await.unwrap();
+    let mut tail = head.tail;
     for events in item_events(&items).chunks(100) {
         let records = events
             .iter()
             .map(|event| NewRecord::new(jiff::Timestamp::UNIX_EPOCH, event.clone()).unwrap());
         let append = Append {
             thread: thread.clone(),
-            epoch: claim.epoch,
+            epoch: head.epoch,
             tail,
             records: records.collect(),
             token: None,
             is_limited: true,
+            ownership: Ownership::Keep,
             unmoved: Vec::new(),
         };
-        tail = store.append(append).await.unwrap();
+        tail = store.append(append).await.unwrap().tail;
     }
     let json = items.iter().map(|item| serde_json::to_value(item).unwrap());
     json.collect()

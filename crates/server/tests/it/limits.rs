@@ -392,7 +392,9 @@ async fn the_second_listener_serves_figures_and_health_without_a_key() {
     );
     let directory = tempfile::tempdir().unwrap();
     let config = Config::parse(&config, &|_| None).unwrap();
-    let app = App::open(config, directory.path(), OpenMode::ReadWrite).unwrap();
+    let app = App::open(config, directory.path(), OpenMode::ReadWrite)
+        .await
+        .unwrap();
     let served = Served::new(app).await;
     let url = |path: &str| format!("http://127.0.0.1:{port}{path}");
     let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
@@ -429,7 +431,7 @@ async fn reloaded_limits_apply_and_what_is_spent_stays_spent() {
     one.say("t", "hello").await;
     let reload = |limits: &str| {
         let config = Config::parse(&tenants(limits), &|_| None).unwrap();
-        one.app.replace_keys(&config.tenants);
+        one.app.replace_tenants(&config.tenants).unwrap();
     };
     reload("requests_per_minute = 2\nthreads = 2");
     assert_eq!(other.post("/api/v1/threads", json!({})).await.status, 201);

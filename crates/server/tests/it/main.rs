@@ -76,3 +76,4 @@ mod web_embed;
 mod web_inbox;
 #[cfg(feature = "web")]
 mod web_sessions;
+mod workers;

@@ -425,7 +425,7 @@ async fn the_credential_that_an_actor_is_bound_to_is_shown_to_nobody() {
     let tenant = DEV_TENANT.into();
     server
         .app
-        .runtime()
+        .default_runtime()
         .record(&tenant, "t", item)
         .await
         .unwrap();

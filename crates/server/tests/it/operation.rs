@@ -283,10 +283,10 @@ async fn a_store_that_is_served_can_be_looked_at_but_not_written() {
     server.say("t", "hello").await;
     let open = |mode| App::open(Config::default(), server.directory.path(), mode);
     assert!(matches!(
-        open(OpenMode::ReadWrite),
+        open(OpenMode::ReadWrite).await,
         Err(OpenError::Store { .. })
     ));
-    let app = open(OpenMode::ReadOnly).unwrap();
+    let app = open(OpenMode::ReadOnly).await.unwrap();
     let tenant = loomline_server::DEV_TENANT.into();
     assert!(
         app.export(&tenant, "t", SourceForm::Of(Format::Thread))
@@ -295,10 +295,10 @@ async fn a_store_that_is_served_can_be_looked_at_but_not_written() {
             .text
             .contains("hello")
     );
-    assert!(app.runtime().close(&tenant, "t").await.is_err());
+    assert!(app.default_runtime().close(&tenant, "t").await.is_err());
     let empty = tempfile::tempdir().unwrap();
     assert!(matches!(
-        App::open(Config::default(), empty.path(), OpenMode::ReadOnly),
+        App::open(Config::default(), empty.path(), OpenMode::ReadOnly).await,
         Err(OpenError::NoStore { .. })
     ));
 }

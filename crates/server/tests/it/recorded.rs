@@ -25,11 +25,10 @@ use golden::Golden;
 use http::{HeaderMap, StatusCode};
 use loomline_runtime as runtime;
 use requests::{Get, at_rest, in_the_midst};
-use runtime::{Append, NewRecord, TenantId};
+use runtime::{Append, NewRecord, Ownership, TenantId};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use store::EventLog as _;
 use timeline::{Event, ExecutionId, Record, Seq, ThreadId};
 
 /// The logs that are loaded when nothing runs.
@@ -110,22 +109,23 @@ fn new(records: &[Record]) -> Vec<NewRecord> {
 /// Puts a log into a store.
 async fn put(server: &Server, records: &[Record]) {
     let (first, rest) = records.split_at(2);
-    let (store, tenant) = (server.app.store(), TenantId::from("dev"));
-    let made = store.get_or_create(&tenant, new(first), None).await;
+    let (store, tenant) = (server.app.default_store(), TenantId::from("dev"));
+    let made = store.get_or_create(&tenant, new(first), None, None).await;
     append(server, &made.unwrap().thread, rest).await;
 }
 
 /// Puts more of a log into a store. Nobody is told.
 async fn append(server: &Server, thread: &ThreadId, records: &[Record]) {
-    let store = server.app.store();
-    let claim = store.claim(thread).await.unwrap();
+    let store = server.app.default_store();
+    let head = store.head(thread).await.unwrap();
     let append = Append {
         thread: thread.clone(),
-        epoch: claim.epoch,
-        tail: claim.head.tail,
+        epoch: head.epoch,
+        tail: head.tail,
         records: new(records),
         token: None,
         is_limited: false,
+        ownership: Ownership::Keep,
         unmoved: Vec::new(),
     };
     store.append(append).await.unwrap();
@@ -134,7 +134,7 @@ async fn append(server: &Server, thread: &ThreadId, records: &[Record]) {
 /// Has the runtime look at what the store has of the thread.
 async fn look(server: &Server) {
     let (tenant, none) = (TenantId::from("dev"), ExecutionId::from("none"));
-    let runtime = server.app.runtime();
+    let runtime = server.app.default_runtime();
     let cancelled = runtime.cancel(&tenant, "k", Some(&none), "").await;
     assert!(cancelled.is_err());
 }

@@ -44,6 +44,7 @@ async fn each_kind_of_request_needs_its_scope() {
         &["write"],
         &["delete"],
         &["read", "write"],
+        &["work"],
         &[],
     ] {
         let (all, some) = restricted(&format!("scopes = {}", json!(scopes))).await;
@@ -55,6 +56,7 @@ async fn each_kind_of_request_needs_its_scope() {
                 // It deletes nothing: what was compacted is read again.
                 "DELETE" if path.contains("/compactions/") => "write",
                 "DELETE" => "delete",
+                _ if path.starts_with("/api/v1/steps/") => "work",
                 _ => "write",
             };
             // Where it is allowed it is a stream without an end.
@@ -93,6 +95,10 @@ async fn a_key_for_some_threads_reaches_no_other_by_any_route() {
             assert_eq!(answer.json()["threads"], json!([]));
         } else if path == "/api/v1/waiting" {
             assert_eq!(answer.json()["entries"], json!([]));
+        } else if path == "/api/v1/steps/lease" {
+            assert_eq!(answer.status, 204);
+        } else if path.starts_with("/api/v1/steps/") {
+            assert_eq!(refusal(&answer), (409, "lease_ended".to_owned()));
         } else {
             assert_eq!(refusal(&answer), forbidden(), "{method} {path}");
         }
@@ -158,7 +164,7 @@ async fn keys_come_and_go_without_a_restart() {
     let new = hash_text("llk_new");
     let text = format!("[tenants.a]\nkey_hashes = [\"{new}\"]\n");
     let config = Config::parse(&text, &|_| None).unwrap();
-    all.app.replace_keys(&config.tenants);
+    all.app.replace_tenants(&config.tenants).unwrap();
     for gone in [&all, &some] {
         assert_eq!(gone.get("/api/v1/threads").await.status, 401);
     }
@@ -278,7 +284,7 @@ async fn a_stream_ends_with_the_key_that_opened_it_and_says_so() {
     let key = hash_text("llk_all");
     let text = format!("[tenants.a]\nkey_hashes = [\"{key}\"]\n");
     let config = Config::parse(&text, &|_| None).unwrap();
-    assert_eq!(all.app.replace_keys(&config.tenants), 1);
+    assert_eq!(all.app.replace_tenants(&config.tenants).unwrap(), 1);
     let ended = ends.collect().await.unwrap().to_bytes();
     let ended = String::from_utf8(ended.into()).unwrap();
     let last = ended.split_terminator("\n\n").last().unwrap();

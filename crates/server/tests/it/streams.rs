@@ -130,7 +130,7 @@ async fn a_revoked_key_ends_the_stream_of_a_stalled_reader() {
     // Nobody asks for the next frame.
     let left = keys.replace(&format!("\"{hash}\", "), "");
     let left = loomline_server::Config::parse(&left, &|_| None).unwrap();
-    server.app.replace_keys(&left.tenants);
+    server.app.replace_tenants(&left.tenants).unwrap();
     until_open(&other_key, 0).await;
     let rest: Vec<_> = stream.collect().await;
     assert!(rest.last().unwrap().is_err(), "the connection is not ended");

@@ -52,6 +52,13 @@ fn body_of(method: &str, path: &str) -> Option<Value> {
         ("POST", Some("answer")) => Some(json!({ "value": {} })),
         ("POST", Some("threads")) => Some(json!({ "key": "secret" })),
         ("POST", Some("tokens")) => Some(json!({ "threadPrefix": "secret", "agent": "demo" })),
+        ("POST", Some("lease")) => Some(json!({})),
+        ("POST", Some("heartbeat")) => Some(json!({ "lease": "guessed" })),
+        ("POST", Some("deltas")) => Some(json!({ "lease": "guessed", "seq": 0, "deltas": [] })),
+        ("POST", Some("complete")) => Some(json!({
+            "lease": "guessed", "answer": { "assistantEvent": { "type": "message", "content": [] } }
+        })),
+        ("POST", Some("fail")) => Some(json!({ "lease": "guessed", "message": "mine" })),
         ("PATCH", Some("{key}")) => Some(json!({ "title": "mine" })),
         _ => None,
     }
@@ -66,7 +73,8 @@ pub(crate) async fn ask(client: &Server, method: &str, path: &str, execution: &s
         .replace("{request}", "decision:seat")
         .replace("{agent}", "demo")
         .replace("{index}", "0")
-        .replace("{kind}", "note");
+        .replace("{kind}", "note")
+        .replace("{step}", "secret");
     let query = match path {
         "/api/v1/import" => "?from=pydantic-ai&key=secret",
         "/api/v1/threads/{key}/import" => "?from=pydantic-ai",
@@ -151,6 +159,10 @@ async fn no_route_shows_or_changes_another_tenants_thread() {
             assert_eq!(stranger.delete("/api/v1/threads/secret").await.status, 204);
         } else if path == "/api/v1/web/tokens" {
             assert_eq!(answer.error(), (404, "route_not_found".into(), None));
+        } else if path == "/api/v1/steps/lease" {
+            assert_eq!((answer.status.as_u16(), answer.text.as_str()), (204, ""));
+        } else if path.starts_with("/api/v1/steps/") {
+            assert_eq!(answer.error(), (409, "lease_ended".into(), None));
         } else if lists {
             assert_eq!(answer.status, 200, "{method} {path}");
         } else {

@@ -370,7 +370,7 @@ async fn a_stream_ends_with_the_token_that_opened_it() {
     // And with its tenant.
     let long = signer.sign(&claims(json!({})));
     let gone = Config::parse("[tenants.b]\n", &|_| None).unwrap();
-    let revoke = async || assert_eq!(server.app.replace_keys(&gone.tenants), 0);
+    let revoke = async || assert_eq!(server.app.replace_tenants(&gone.tenants).unwrap(), 0);
     assert_eq!(end(&server, &long, revoke).await, "key_revoked");
     assert_eq!(reason(&list(&server, &long).await), "tenant");
 }
@@ -489,7 +489,7 @@ async fn keys_are_read_from_a_file_which_must_be_there() {
             std::fs::write(&file, broken).unwrap();
         }
         let data = tempfile::tempdir().unwrap();
-        let opened = App::open(parsed.clone(), data.path(), OpenMode::ReadWrite);
+        let opened = App::open(parsed.clone(), data.path(), OpenMode::ReadWrite).await;
         assert!(matches!(opened, Err(OpenError::Tokens(_))), "{broken:?}");
     }
     std::fs::write(&file, set(&[&signer])).unwrap();

@@ -203,7 +203,7 @@ async fn a_token_ends_with_its_time_and_with_its_key() {
     let body = json!({"agent": "demo", "threadPrefix": "shop-"});
     let first = token(&server, "llk_all", body.clone()).await;
     assert_eq!(open(&server, &first, "shop-1").await.status, 200);
-    let (objects, tenant) = (server.app.runtime().objects(), TenantId::from("a"));
+    let (objects, tenant) = (server.app.default_runtime().objects(), TenantId::from("a"));
     let page = ObjectPage {
         limit: 10,
         ..ObjectPage::default()
@@ -228,7 +228,7 @@ async fn a_token_ends_with_its_time_and_with_its_key() {
     assert_eq!(open(&server, &second, "shop-1").await.status, 200);
     let less = config("scopes = [\"read\"]");
     let less = loomline_server::Config::parse(&less, &|_| None).unwrap();
-    server.app.replace_keys(&less.tenants);
+    server.app.replace_tenants(&less.tenants).unwrap();
     assert_eq!(open(&server, &second, "shop-1").await.status, 401);
 }
 

@@ -171,7 +171,7 @@ async fn a_new_configuration_changes_open_sessions() {
     let some = Browser::with(&server, "llk_some").await;
     assert!(some.get("/chat").await.text.contains("id=\"composer\""));
     let less = loomline_server::Config::parse(&config("scopes = [\"read\"]"), &|_| None);
-    server.app.replace_keys(&less.unwrap().tenants);
+    server.app.replace_tenants(&less.unwrap().tenants).unwrap();
     let page = some.get("/chat").await;
     assert_eq!(page.status, 200);
     assert!(!page.text.contains("id=\"composer\""));

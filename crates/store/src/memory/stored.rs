@@ -1,12 +1,13 @@
 //! The data of a store in memory, and its changes.
 
 use super::landmarks::Landmarks;
+use super::nodes::Nodes;
 use super::objects::Objects;
 use super::waits::{WaitingThreads, Waits};
 use crate::{
-    Append, CheckpointRow, Claim, Created, Epoch, Filter, Head, KeyPattern, LimitReached, Logged,
-    NewRecord, PageSize, Quotas, Side, StorageUsage, StoreError, TenantId, ThreadRow, ThreadRows,
-    Token, inherited,
+    Append, Appended, CheckpointRow, Created, Epoch, Filter, Head, KeyPattern, LimitReached,
+    Logged, NewRecord, NodeId, Ownership, PageSize, Quotas, Side, StorageUsage, StoreError,
+    TenantId, ThreadRow, ThreadRows, Token, inherited,
 };
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +18,7 @@ use timeline::{Open, Seq, State, Thread, ThreadId, ThreadStatus};
 #[derive(Debug)]
 pub(super) struct StoredThread {
     pub(super) closed: bool,
+    pub(super) nodes: Nodes,
     pub(super) threads: BTreeMap<ThreadId, Log>,
     pub(super) keys: BTreeMap<(TenantId, String), ThreadId>,
     // The order of each tenant's list, from its end.
@@ -47,6 +49,7 @@ impl Default for StoredThread {
 pub(super) struct Log {
     pub(super) tenant: TenantId,
     epoch: Epoch,
+    owner: Option<NodeId>,
     pub(super) state: State,
     pub(super) records: Vec<Logged>,
     /// The number of each record among all that were written.
@@ -111,6 +114,7 @@ impl StoredThread {
     pub(super) fn with_limits(quotas: Quotas, max_bytes: u64) -> Self {
         Self {
             closed: false,
+            nodes: Nodes::default(),
             threads: BTreeMap::new(),
             keys: BTreeMap::new(),
             recent: BTreeMap::new(),
@@ -170,6 +174,7 @@ impl StoredThread {
         tenant: &TenantId,
         first: Vec<NewRecord>,
         token: Option<Token>,
+        owner: Option<NodeId>,
     ) -> Result<Created, StoreError> {
         let thread = NewRecord::thread_of(&first)
             .cloned()
@@ -178,7 +183,7 @@ impl StoredThread {
         if let Some(found) = key.as_ref().and_then(|key| self.keys.get(key)) {
             return Ok(Created {
                 thread: found.clone(),
-                claim: None,
+                epoch: None,
             });
         }
         if self.threads.contains_key(&thread.id) {
@@ -201,6 +206,7 @@ impl StoredThread {
         let mut log = Log {
             tenant: tenant.clone(),
             epoch: Epoch::FIRST,
+            owner,
             state: State::default().with_open(open),
             records: Vec::new(),
             numbers: Vec::new(),
@@ -227,7 +233,7 @@ impl StoredThread {
         self.relist(&thread.id, None);
         Ok(Created {
             thread: thread.id,
-            claim: Some(Epoch::FIRST),
+            epoch: Some(Epoch::FIRST),
         })
     }
 
@@ -259,11 +265,12 @@ impl StoredThread {
         Ok(state.open().cloned().and_then(inherited))
     }
 
-    pub(super) fn append(&mut self, append: Append) -> Result<Seq, StoreError> {
+    pub(super) fn append(&mut self, append: Append) -> Result<Appended, StoreError> {
         let Append {
             thread,
             epoch,
             tail,
+            ownership,
             records,
             token,
             is_limited,
@@ -303,6 +310,15 @@ impl StoredThread {
         }
         let waited = log.waits.number();
         log.extend(records, &mut self.n_written)?;
+        match ownership {
+            Ownership::Keep => {}
+            Ownership::Take(node) => {
+                log.epoch = Epoch(log.epoch.0 + 1);
+                log.owner = Some(node);
+            }
+            Ownership::Offer | Ownership::Rest => log.owner = None,
+        }
+        let epoch = log.epoch;
         if let Some(usage) = self.usage.get_mut(&log.tenant) {
             usage.bytes += bytes;
         }
@@ -316,7 +332,7 @@ impl StoredThread {
         }
         let tail = log.tail();
         self.relist(&thread, waited);
-        Ok(tail)
+        Ok(Appended { tail, epoch })
     }
 
     /// Why no events of this size are appended to a thread.
@@ -352,10 +368,18 @@ impl StoredThread {
         &mut self,
         tenant: &TenantId,
         thread: &ThreadId,
+        tail: Option<Seq>,
     ) -> Result<(), StoreError> {
         let log = self.log(thread)?;
         if log.tenant != *tenant {
             return Err(StoreError::NotFound);
+        }
+        if let Some(expected) = tail.filter(|tail| *tail != log.tail()) {
+            return Err(StoreError::Conflict {
+                thread: thread.clone(),
+                expected,
+                found: log.tail(),
+            });
         }
         let made = log.state.thread();
         let parent = made.and_then(|made| made.fork.as_ref().map(|fork| fork.thread_id.clone()));
@@ -396,19 +420,11 @@ impl StoredThread {
         let log = self.log(thread)?;
         Ok(Head {
             tenant: log.tenant.clone(),
+            epoch: log.epoch,
+            owner: log.owner.filter(|owner| self.nodes.lives(*owner)),
             tail: log.tail(),
             last_at: log.changed_at,
             state: log.state.clone(),
-        })
-    }
-
-    pub(super) fn claim(&mut self, thread: &ThreadId) -> Result<Claim, StoreError> {
-        let log = self.threads.get_mut(thread).ok_or(StoreError::NotFound)?;
-        log.epoch = Epoch(log.epoch.0 + 1);
-        let epoch = log.epoch;
-        Ok(Claim {
-            epoch,
-            head: self.head(thread)?,
         })
     }
 
@@ -441,6 +457,30 @@ impl StoredThread {
     ) -> Option<&(CheckpointRow, String)> {
         let key = (tenant.clone(), session_id.to_owned());
         self.checkpoints.get(&key)
+    }
+
+    pub(super) fn tails(&self, threads: Vec<ThreadId>) -> Vec<(ThreadId, Seq)> {
+        let threads = threads.into_iter();
+        let tails = threads.filter_map(|thread| {
+            let tail = self.threads.get(&thread)?.tail();
+            Some((thread, tail))
+        });
+        tails.collect()
+    }
+
+    /// Threads with work whose run no living node owns.
+    pub(super) fn due(&self, limit: usize) -> Vec<ThreadId> {
+        let owner = |thread: &ThreadId| self.threads.get(thread).and_then(|log| log.owner);
+        let unfinished = self.unfinished().into_iter();
+        let due = unfinished.filter(|it| !owner(it).is_some_and(|it| self.nodes.lives(it)));
+        due.take(limit).collect()
+    }
+
+    /// Threads with work whose run this node owns.
+    pub(super) fn owned(&self, node: NodeId) -> Vec<ThreadId> {
+        let owner = |thread: &ThreadId| self.threads.get(thread).and_then(|log| log.owner);
+        let unfinished = self.unfinished().into_iter();
+        unfinished.filter(|it| owner(it) == Some(node)).collect()
     }
 
     pub(super) fn unfinished(&self) -> Vec<ThreadId> {

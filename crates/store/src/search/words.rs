@@ -4,6 +4,7 @@
 //! the rules of SQLite's tokenizer `unicode61`. Each ideograph and kana is a word of its own.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// The words of a query. The last one may be the beginning of a word.
@@ -169,6 +170,11 @@ pub fn spaced(text: &str) -> Cow<'_, str> {
         }
     }
     spaced.into()
+}
+
+/// The different words of a text, in lower case and without diacritics: what an index of words has of it.
+pub fn distinct_words(text: &str) -> BTreeSet<String> {
+    tokens(text).map(|(_, word)| word).collect()
 }
 
 /// The words of a text in lower case, with their bytes.

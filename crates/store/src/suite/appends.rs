@@ -2,7 +2,8 @@
 
 use super::Subject;
 use super::script::{Author, enqueue, item, keep, tenant};
-use crate::{Append, Epoch, Filter, StoreError, Token};
+use crate::{Append, Appended, Epoch, Filter, NodeId, StoreError, Token};
+use jiff::Timestamp;
 use serde_json::json;
 use timeline::{Command, Event, NewThread, Seq, ThreadId};
 use tokio::task::JoinSet;
@@ -61,8 +62,8 @@ pub async fn append_at_a_stale_tail_is_refused(subject: impl Subject) {
     );
 }
 
-/// An append to a thread without a claim is refused.
-pub async fn append_without_a_claim_is_refused(subject: impl Subject) {
+/// An append at another epoch is refused.
+pub async fn an_append_at_another_epoch_is_refused(subject: impl Subject) {
     let store = subject.store();
     let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
     let own = author.epoch.0;
@@ -119,7 +120,7 @@ pub async fn a_guard_of_a_deleted_thread_refuses_the_append(subject: impl Subjec
         unmoved: vec![(child.thread.clone(), child.tail)],
         ..parent.append_of(keep("i1"))
     };
-    store.delete(&tenant(), &child.thread).await.unwrap();
+    store.delete(&tenant(), &child.thread, None).await.unwrap();
     let refused = store.append(append.clone()).await;
     assert!(
         matches!(refused, Err(StoreError::Moved { .. })),
@@ -154,18 +155,20 @@ pub async fn of_two_appends_that_guard_each_other_one_lands(subject: impl Subjec
         }
         let done = both.join_all().await;
         let n_landed = done.iter().filter(|it| it.is_ok()).count();
-        let is_refused = |it: &Result<Seq, StoreError>| matches!(it, Err(StoreError::Moved { .. }));
+        let is_refused =
+            |it: &Result<Appended, StoreError>| matches!(it, Err(StoreError::Moved { .. }));
         assert_eq!(n_landed, 1, "{done:?}");
         assert!(done.iter().any(is_refused), "{done:?}");
     }
 }
 
-/// A writer with an old claim is refused at its next append, which writes nothing.
+/// A node whose run was taken is refused at its next append, which writes nothing.
 pub async fn a_fenced_writer_is_refused_and_has_written_nothing(subject: impl Subject) {
     let store = subject.store();
     let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
-    author.commit(keep("i1")).await;
-    let newer = store.claim(&author.thread).await.unwrap();
+    author.take(NodeId(1), keep("i1")).await;
+    let mut newer = Author::of(&store, author.thread.clone(), Timestamp::UNIX_EPOCH).await;
+    newer.take(NodeId(2), keep("i3")).await;
 
     let mut append = author.append_of(enqueue("i2"));
     append.token = Some(Token {
@@ -179,10 +182,9 @@ pub async fn a_fenced_writer_is_refused_and_has_written_nothing(subject: impl Su
         "{refused:?}"
     );
     let row = store.row(&author.thread).await.unwrap();
-    assert_eq!(row.tail, newer.head.tail);
+    assert_eq!(row.tail, newer.tail);
     assert_eq!(store.unfinished().await.unwrap(), []);
-    author.epoch = newer.epoch;
-    author.commit(keep("i2")).await;
+    newer.commit(keep("i2")).await;
 }
 
 /// A second item with the same id is refused, and that append writes nothing.
@@ -216,9 +218,10 @@ pub async fn a_repeated_token_gets_the_first_answer_and_appends_nothing(subject:
     });
     author.append(append.clone()).await.unwrap();
     author.commit(keep("i2")).await;
-    let newer = store.claim(&author.thread).await.unwrap();
+    let before = author.epoch;
+    author.take(NodeId(1), keep("i3")).await;
 
-    for epoch in [author.epoch, newer.epoch] {
+    for epoch in [before, author.epoch] {
         let answer = "another".to_owned();
         let token = Some(Token {
             token: "once".into(),
@@ -312,9 +315,9 @@ pub async fn concurrent_appends_to_32_threads_all_land(subject: impl Subject) {
     while let Some(author) = writers.join_next().await {
         let author = author.unwrap();
         assert_eq!(author.tail, Seq(22));
-        let claim = store.claim(&author.thread).await.unwrap();
-        assert_eq!(claim.head.state, author.state);
-        assert_eq!(claim.head.tenant, tenant());
+        let head = store.head(&author.thread).await.unwrap();
+        assert_eq!(head.state, author.state);
+        assert_eq!(head.tenant, tenant());
     }
 }
 
@@ -331,8 +334,8 @@ pub async fn of_32_appends_at_one_tail_one_lands(subject: impl Subject) {
     let mut landed = 0;
     while let Some(answer) = writers.join_next().await {
         match answer.unwrap() {
-            Ok(seq) => {
-                assert_eq!(seq, Seq(3));
+            Ok(appended) => {
+                assert_eq!(appended.tail, Seq(3));
                 landed += 1;
             }
             Err(refused) => assert!(
@@ -373,7 +376,7 @@ pub async fn an_append_to_a_thread_that_is_not_there_is_refused(subject: impl Su
         Err(StoreError::NotFound)
     ));
     assert!(matches!(
-        store.claim(&author.thread).await,
+        store.head(&author.thread).await,
         Err(StoreError::NotFound)
     ));
     assert!(matches!(

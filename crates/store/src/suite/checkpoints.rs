@@ -188,7 +188,7 @@ pub async fn checkpoints_and_threads_do_not_disturb_each_other(subject: impl Sub
     };
     let threads = store.list(&tenant(), page).await.unwrap();
     assert_eq!(threads.len(), 1);
-    store.delete(&tenant(), &author.thread).await.unwrap();
+    store.delete(&tenant(), &author.thread, None).await.unwrap();
     assert_eq!(sessions(&subject).await, ["k"]);
 }
 

@@ -1,38 +1,82 @@
-//! Claiming, recovering, opening again.
+//! The ends of logs: taking runs, recovering, opening again.
 
 use super::Subject;
 use super::script::{
     Author, answer, complete_step, emit, end, enqueue, item, keep, leave_open, respond, script,
     script_of_answers, start, tenant, tool_result, tool_started,
 };
-use crate::{Filter, StoreError, Token};
+use crate::{Append, Filter, NodeId, Ownership, StoreError, Token};
 use jiff::Timestamp;
 use serde_json::json;
 use std::ops::Range;
 use timeline::{
     Command, Ending, Interruption, NewThread, Payload, Removed, Seq, State, ThreadId, Trigger,
 };
+use tokio::task::JoinSet;
 
-/// Each claim is higher than the one before and voids it.
-pub async fn the_newer_of_two_claims_wins(subject: impl Subject) {
+/// Of two nodes that take a run, the second one owns it. Each has a higher epoch than the one before.
+pub async fn the_newer_of_two_takeovers_wins(subject: impl Subject) {
     let store = subject.store();
-    let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
-    let older = store.claim(&author.thread).await.unwrap();
-    let newer = store.claim(&author.thread).await.unwrap();
-    assert!(author.epoch < older.epoch && older.epoch < newer.epoch);
+    let mut older = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
+    let first = older.epoch;
+    older.take(NodeId(1), keep("i1")).await;
+    let mut newer = Author::of(&store, older.thread.clone(), Timestamp::UNIX_EPOCH).await;
+    assert_eq!(newer.epoch, older.epoch);
+    newer.take(NodeId(2), keep("i2")).await;
+    assert!(first < older.epoch && older.epoch < newer.epoch);
 
-    author.epoch = older.epoch;
-    let append = author.append_of(keep("i1"));
+    let append = older.append_of(keep("i3"));
     assert!(matches!(
-        author.append(append).await,
+        older.append(append).await,
         Err(StoreError::Fenced { .. })
     ));
-    author.epoch = newer.epoch;
-    author.commit(keep("i1")).await;
+    newer.commit(keep("i3")).await;
 }
 
-/// A claim's state equals a fold of the whole log: parts, response, started calls, the queue.
-pub async fn claim_restores_the_state_after_every_command(mut subject: impl Subject) {
+/// Of 32 nodes that take a run at one tail, one gets it.
+pub async fn of_32_takeovers_at_one_tail_one_lands(subject: impl Subject) {
+    let store = subject.store();
+    let author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
+    let mut appends = Vec::new();
+    for n in 0..32 {
+        let mut node = Author::of(&store, author.thread.clone(), Timestamp::UNIX_EPOCH).await;
+        appends.push(Append {
+            ownership: Ownership::Take(NodeId(n)),
+            ..node.append_of(keep(&format!("i{n}")))
+        });
+    }
+    let mut nodes = JoinSet::new();
+    for append in appends {
+        let store = store.clone();
+        nodes.spawn(async move { store.append(append).await });
+    }
+    let done = nodes.join_all().await;
+    assert_eq!(done.iter().filter(|it| it.is_ok()).count(), 1, "{done:?}");
+    let head = store.head(&author.thread).await.unwrap();
+    assert!(head.epoch > author.epoch);
+}
+
+/// A node that does not own the run appends at the right tail. The epoch stays, and the owner must look again.
+pub async fn an_append_of_another_node_leaves_the_run_to_its_owner(subject: impl Subject) {
+    let store = subject.store();
+    let mut owner = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
+    owner.take(NodeId(1), keep("i1")).await;
+    let mut other = Author::of(&store, owner.thread.clone(), Timestamp::UNIX_EPOCH).await;
+    other.commit(keep("i2")).await;
+    assert_eq!(other.epoch, owner.epoch);
+
+    let append = owner.append_of(keep("i3"));
+    let refused = owner.append(append).await;
+    assert!(
+        matches!(refused, Err(StoreError::Conflict { .. })),
+        "{refused:?}"
+    );
+    owner.tail = other.tail;
+    owner.commit(keep("i3")).await;
+}
+
+/// A head's state equals a fold of the whole log: parts, response, started calls, the queue.
+pub async fn a_head_restores_the_state_after_every_command(mut subject: impl Subject) {
     let mut author = Author::new(&subject.store(), "acme", NewThread::new("t", Some("k"))).await;
     let commands = script_of_answers().into_iter().chain(script());
     for (n, command) in commands.enumerate() {
@@ -41,11 +85,10 @@ pub async fn claim_restores_the_state_after_every_command(mut subject: impl Subj
             subject.reopen().await;
             author.store = subject.store();
         }
-        let claim = author.store.claim(&author.thread).await.unwrap();
-        author.epoch = claim.epoch;
-        assert_eq!(claim.head.tail, author.tail);
-        assert_eq!(claim.head.tenant, tenant());
-        assert_eq!(claim.head.state, author.state, "after command {n}");
+        let head = author.store.head(&author.thread).await.unwrap();
+        assert_eq!(head.tail, author.tail);
+        assert_eq!(head.tenant, tenant());
+        assert_eq!(head.state, author.state, "after command {n}");
     }
     let log = author
         .store
@@ -59,8 +102,8 @@ pub async fn claim_restores_the_state_after_every_command(mut subject: impl Subj
     assert_eq!(folded, author.state);
 }
 
-/// A claim knows how many processes have started the running step and have not stopped in order.
-pub async fn claim_restores_how_often_a_step_was_started(mut subject: impl Subject) {
+/// A head knows how many processes have started the running step and have not stopped in order.
+pub async fn a_head_restores_how_often_a_step_was_started(mut subject: impl Subject) {
     let mut author = Author::new(&subject.store(), "acme", NewThread::new("t", Some("k"))).await;
     let begun = vec![
         start("one", Trigger::New(item("ask"))),
@@ -79,15 +122,14 @@ pub async fn claim_restores_how_often_a_step_was_started(mut subject: impl Subje
         author.commit_all(commands).await;
         subject.reopen().await;
         author.store = subject.store();
-        let claim = author.store.claim(&author.thread).await.unwrap();
-        author.epoch = claim.epoch;
-        let active = claim.head.state.active().unwrap();
+        let head = author.store.head(&author.thread).await.unwrap();
+        let active = head.state.active().unwrap();
         assert_eq!(active.n_starts, n_starts, "life {n}");
     }
 }
 
-/// A claim restores the open calls of a thread until the next message.
-pub async fn claim_restores_the_calls_that_wait(mut subject: impl Subject) {
+/// A head restores the open calls of a thread until the next message.
+pub async fn a_head_restores_the_calls_that_wait(mut subject: impl Subject) {
     let mut author = Author::new(&subject.store(), "acme", NewThread::new("t", Some("k"))).await;
     author
         .commit_all([
@@ -99,18 +141,17 @@ pub async fn claim_restores_the_calls_that_wait(mut subject: impl Subject) {
         .await;
     subject.reopen().await;
     author.store = subject.store();
-    let claim = author.store.claim(&author.thread).await.unwrap();
-    author.epoch = claim.epoch;
-    let open = claim.head.state.open().unwrap();
+    let head = author.store.head(&author.thread).await.unwrap();
+    let open = head.state.open().unwrap();
     assert_eq!(open.calls[0].tool_call_id, "c1");
     assert_eq!(open.execution.id.as_str(), "one-execution");
     author.commit(keep("aside")).await;
-    let claim = author.store.claim(&author.thread).await.unwrap();
-    assert!(claim.head.state.open().is_none());
+    let head = author.store.head(&author.thread).await.unwrap();
+    assert!(head.state.open().is_none());
 }
 
 /// So it does after any commands that a thread accepts, in any order.
-pub async fn claim_restores_the_state_after_any_commands(subject: impl Subject) {
+pub async fn a_head_restores_the_state_after_any_commands(subject: impl Subject) {
     let store = subject.store();
     for seed in 1..=6u64 {
         let id = format!("t{seed}");
@@ -124,9 +165,8 @@ pub async fn claim_restores_the_state_after_any_commands(subject: impl Subject) 
                 continue;
             }
             author.commit(command).await;
-            let claim = store.claim(&author.thread).await.unwrap();
-            author.epoch = claim.epoch;
-            assert_eq!(claim.head.state, author.state, "seed {seed}, command {n}");
+            let head = store.head(&author.thread).await.unwrap();
+            assert_eq!(head.state, author.state, "seed {seed}, command {n}");
             let mut stands = author.state.thread().unwrap().clone();
             let row = store.row(&author.thread).await.unwrap().thread;
             stands.updated_at = row.updated_at;
@@ -268,7 +308,7 @@ pub async fn a_reopened_store_reads_what_it_acknowledged(mut subject: impl Subje
         log
     );
     assert_eq!(store.find(&tenant(), "k").await.unwrap(), row);
-    let head = store.claim(&thread).await.unwrap().head;
+    let head = store.head(&thread).await.unwrap();
     assert_eq!((head.tail, head.state), (tail, state));
 }
 
@@ -293,16 +333,20 @@ pub async fn a_reopened_store_knows_its_tokens(mut subject: impl Subject) {
 }
 
 /// Epochs survive the process that issued them.
-pub async fn a_claim_after_reopening_voids_the_ones_before(mut subject: impl Subject) {
+pub async fn a_takeover_after_reopening_voids_the_ones_before(mut subject: impl Subject) {
     let mut author = Author::new(&subject.store(), "acme", NewThread::new("t", Some("k"))).await;
-    let append = author.append_of(keep("i1"));
-    let (thread, epoch) = (author.thread.clone(), author.epoch);
-    drop(author);
+    author.take(NodeId(1), keep("i1")).await;
+    let append = author.append_of(keep("i2"));
+    let thread = author.thread.clone();
+    drop(author.store);
 
     subject.reopen().await;
 
     let store = subject.store();
-    assert!(store.claim(&thread).await.unwrap().epoch > epoch);
+    let mut newer = Author::of(&store, thread, Timestamp::UNIX_EPOCH).await;
+    assert_eq!(newer.epoch, author.epoch);
+    newer.take(NodeId(2), keep("i3")).await;
+    assert!(newer.epoch > author.epoch);
     assert!(matches!(
         store.append(append).await,
         Err(StoreError::Fenced { .. })

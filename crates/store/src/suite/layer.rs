@@ -2,11 +2,13 @@
 
 use crate::search::{FoundThreads, Search, ThreadPreview};
 use crate::{
-    Append, CheckpointTable, Claim, Created, EventLog, Filter, FoundExecution, Head, Landmark,
-    LogIndex, Logged, NewRecord, ObjectTable, Side, StorageUsage, Store, StoreError, TenantId,
-    TextIndex, ThreadRow, ThreadRows, ThreadTable, Token, WaitIndex, WaitingRow, WaitingRows,
+    Append, Appended, CheckpointTable, Created, EventLog, Filter, FoundExecution, Head, Hint,
+    Landmark, Lease, LogIndex, Logged, NewRecord, NodeId, NodeTable, ObjectTable, Side,
+    StorageUsage, Store, StoreError, TenantId, TextIndex, ThreadRow, ThreadRows, ThreadTable,
+    Token, WaitIndex, WaitingRow, WaitingRows,
 };
 use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
 use timeline::{Removed, Seq, ThreadId};
 
 /// A store around another one. Methods without an implementation call the inner store.
@@ -22,14 +24,20 @@ pub trait Layer: Send + Sync {
         answer
     }
 
+    /// [`Store::objects`].
+    fn objects(&self) -> &dyn ObjectTable {
+        self.inner().objects()
+    }
+
     /// [`EventLog::get_or_create`].
     fn get_or_create<'a>(
         &'a self,
         tenant: &'a TenantId,
         first: Vec<NewRecord>,
         token: Option<Token>,
+        owner: Option<NodeId>,
     ) -> BoxFuture<'a, Result<Created, StoreError>> {
-        self.passed(self.inner().get_or_create(tenant, first, token))
+        self.passed(self.inner().get_or_create(tenant, first, token, owner))
     }
 
     /// [`ThreadTable::find`].
@@ -54,8 +62,9 @@ pub trait Layer: Send + Sync {
         &'a self,
         tenant: &'a TenantId,
         thread: &'a ThreadId,
+        tail: Option<Seq>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.passed(self.inner().delete(tenant, thread))
+        self.passed(self.inner().delete(tenant, thread, tail))
     }
 
     /// [`EventLog::head`].
@@ -63,13 +72,8 @@ pub trait Layer: Send + Sync {
         self.passed(self.inner().head(thread))
     }
 
-    /// [`EventLog::claim`].
-    fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        self.passed(self.inner().claim(thread))
-    }
-
     /// [`EventLog::append`].
-    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
         self.passed(self.inner().append(append))
     }
 
@@ -89,6 +93,64 @@ pub trait Layer: Send + Sync {
         self.passed(self.inner().unfinished())
     }
 
+    /// [`ThreadTable::row`].
+    fn row<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<ThreadRow, StoreError>> {
+        self.passed(self.inner().row(thread))
+    }
+
+    /// [`NodeTable::is_shared`].
+    fn is_shared(&self) -> bool {
+        self.inner().is_shared()
+    }
+
+    /// [`NodeTable::join`].
+    fn join<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<NodeId, StoreError>> {
+        self.passed(self.inner().join(name))
+    }
+
+    /// [`NodeTable::renew`].
+    fn renew(&self, node: NodeId) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        self.passed(self.inner().renew(node))
+    }
+
+    /// [`NodeTable::leave`].
+    fn leave(&self, node: NodeId) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.passed(self.inner().leave(node))
+    }
+
+    /// [`NodeTable::declare_dead`].
+    fn declare_dead(&self) -> BoxFuture<'_, Result<usize, StoreError>> {
+        self.passed(self.inner().declare_dead())
+    }
+
+    /// [`NodeTable::tails`].
+    fn tails(
+        &self,
+        threads: Vec<ThreadId>,
+    ) -> BoxFuture<'_, Result<Vec<(ThreadId, Seq)>, StoreError>> {
+        self.passed(self.inner().tails(threads))
+    }
+
+    /// [`NodeTable::due`].
+    fn due(&self, limit: usize) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
+        self.passed(self.inner().due(limit))
+    }
+
+    /// [`NodeTable::owned`].
+    fn owned(&self, node: NodeId) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
+        self.passed(self.inner().owned(node))
+    }
+
+    /// [`NodeTable::announce`].
+    fn announce(&self, hint: Hint) {
+        self.inner().announce(hint);
+    }
+
+    /// [`NodeTable::hints`].
+    fn hints(&self) -> BoxStream<'static, Hint> {
+        self.inner().hints()
+    }
+
     /// [`Store::close`].
     fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         self.inner().close()
@@ -101,15 +163,12 @@ impl<L: Layer> EventLog for L {
         tenant: &'a TenantId,
         first: Vec<NewRecord>,
         token: Option<Token>,
+        owner: Option<NodeId>,
     ) -> BoxFuture<'a, Result<Created, StoreError>> {
-        Layer::get_or_create(self, tenant, first, token)
+        Layer::get_or_create(self, tenant, first, token, owner)
     }
 
-    fn claim<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        Layer::claim(self, thread)
-    }
-
-    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
         Layer::append(self, append)
     }
 
@@ -133,6 +192,51 @@ impl<L: Layer> EventLog for L {
         filter: Filter,
     ) -> BoxFuture<'a, Result<Vec<Logged>, StoreError>> {
         Layer::read(self, thread, after, limit, filter)
+    }
+}
+
+impl<L: Layer> NodeTable for L {
+    fn is_shared(&self) -> bool {
+        Layer::is_shared(self)
+    }
+
+    fn join<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<NodeId, StoreError>> {
+        Layer::join(self, name)
+    }
+
+    fn renew(&self, node: NodeId) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        Layer::renew(self, node)
+    }
+
+    fn leave(&self, node: NodeId) -> BoxFuture<'_, Result<(), StoreError>> {
+        Layer::leave(self, node)
+    }
+
+    fn declare_dead(&self) -> BoxFuture<'_, Result<usize, StoreError>> {
+        Layer::declare_dead(self)
+    }
+
+    fn tails(
+        &self,
+        threads: Vec<ThreadId>,
+    ) -> BoxFuture<'_, Result<Vec<(ThreadId, Seq)>, StoreError>> {
+        Layer::tails(self, threads)
+    }
+
+    fn due(&self, limit: usize) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
+        Layer::due(self, limit)
+    }
+
+    fn owned(&self, node: NodeId) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
+        Layer::owned(self, node)
+    }
+
+    fn announce(&self, hint: Hint) {
+        Layer::announce(self, hint);
+    }
+
+    fn hints(&self) -> BoxStream<'static, Hint> {
+        Layer::hints(self)
     }
 }
 
@@ -190,7 +294,7 @@ impl<L: Layer> ThreadTable for L {
     }
 
     fn row<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<ThreadRow, StoreError>> {
-        self.passed(self.inner().row(thread))
+        Layer::row(self, thread)
     }
 
     fn list<'a>(
@@ -212,8 +316,9 @@ impl<L: Layer> ThreadTable for L {
         &'a self,
         tenant: &'a TenantId,
         thread: &'a ThreadId,
+        tail: Option<Seq>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        Layer::delete(self, tenant, thread)
+        Layer::delete(self, tenant, thread, tail)
     }
 
     fn unfinished(&self) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
@@ -258,7 +363,7 @@ impl<L: Layer> WaitIndex for L {
 
 impl<L: Layer> Store for L {
     fn objects(&self) -> &dyn ObjectTable {
-        self.inner().objects()
+        Layer::objects(self)
     }
 
     fn checkpoints(&self) -> &dyn CheckpointTable {

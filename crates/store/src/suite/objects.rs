@@ -338,7 +338,7 @@ pub async fn objects_and_threads_do_not_disturb_each_other(subject: impl Subject
         ..ThreadRows::default()
     };
     assert_eq!(store.list(&tenant(), all).await.unwrap().len(), 1);
-    store.delete(&tenant(), &author.thread).await.unwrap();
+    store.delete(&tenant(), &author.thread, None).await.unwrap();
     assert_eq!(ids(&store, "thread", page(9)).await, ["t"]);
 }
 

@@ -73,7 +73,7 @@ pub async fn usage_counts_threads_bytes_and_files(mut subject: impl Subject) {
         ..new("file", "d", 1, Some(b"beside"))
     };
     put(&store, beside).await.unwrap();
-    store.delete(&tenant(), &"t".into()).await.unwrap();
+    store.delete(&tenant(), &"t".into(), None).await.unwrap();
     assert_eq!(usage_of(&store, "acme").await, StorageUsage::default());
 }
 
@@ -94,7 +94,7 @@ pub async fn a_tenant_has_no_more_threads_than_its_limit(subject: impl Subject) 
             let name = format!("t{n}");
             let thread = NewThread::new(name.as_str(), Some(name.as_str()));
             let first = first(thread, Timestamp::UNIX_EPOCH);
-            store.get_or_create(&tenant(), first, None).await
+            store.get_or_create(&tenant(), first, None, None).await
         });
     }
     let (made, refused): (Vec<_>, Vec<_>) =
@@ -108,9 +108,12 @@ pub async fn a_tenant_has_no_more_threads_than_its_limit(subject: impl Subject) 
     let row = store.row(&thread).await.unwrap();
     let key = row.thread.key.as_deref();
     let again = first(NewThread::new("again", key), Timestamp::UNIX_EPOCH);
-    let found = store.get_or_create(&tenant(), again, None).await.unwrap();
+    let found = store
+        .get_or_create(&tenant(), again, None, None)
+        .await
+        .unwrap();
     assert!(!found.is_new() && found.thread == thread);
-    store.delete(&tenant(), &thread).await.unwrap();
+    store.delete(&tenant(), &thread, None).await.unwrap();
     Author::new(&store, "acme", NewThread::new("new", Some("new"))).await;
     Author::new(&store, "globex", NewThread::new("v", Some("v"))).await;
 }
@@ -132,7 +135,7 @@ pub async fn a_tenant_stores_no_more_bytes_than_its_limit(subject: impl Subject)
     assert_eq!(limit(store.append(append.clone()).await), name);
     let made = first(NewThread::new("u", Some("u")), Timestamp::UNIX_EPOCH);
     assert_eq!(
-        limit(store.get_or_create(&tenant(), made, None).await),
+        limit(store.get_or_create(&tenant(), made, None, None).await),
         name
     );
     let file = new("file", "a", 1, Some(b"a long content"));
@@ -156,7 +159,7 @@ pub async fn a_tenant_stores_no_more_bytes_than_its_limit(subject: impl Subject)
     };
     put(&store, unlimited).await.unwrap();
     Author::new(&store, "globex", NewThread::new("v", Some("v"))).await;
-    store.delete(&tenant(), &author.thread).await.unwrap();
+    store.delete(&tenant(), &author.thread, None).await.unwrap();
     Author::new(&store, "acme", NewThread::new("w", Some("w"))).await;
 }
 

@@ -1,6 +1,6 @@
 //! Writing a thread, command by command.
 
-use crate::{Append, Epoch, NewRecord, Store, StoreError, TenantId};
+use crate::{Append, Epoch, NewRecord, NodeId, Ownership, Store, StoreError, TenantId};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub struct Author {
     pub store: Arc<dyn Store>,
     /// Its thread.
     pub thread: ThreadId,
-    /// Its claim.
+    /// Its epoch.
     pub epoch: Epoch,
     /// The log's tail.
     pub tail: Seq,
@@ -25,12 +25,12 @@ pub struct Author {
 }
 
 impl Author {
-    /// Makes a thread and claims it.
+    /// Makes a thread.
     pub async fn new(store: &Arc<dyn Store>, tenant: &str, thread: NewThread) -> Self {
         Self::begin(store, tenant, thread, Timestamp::UNIX_EPOCH).await
     }
 
-    /// Creates a thread whose time starts at `at`, and claims it.
+    /// Creates a thread whose time starts at `at`.
     pub async fn begin(
         store: &Arc<dyn Store>,
         tenant: &str,
@@ -38,22 +38,22 @@ impl Author {
         at: Timestamp,
     ) -> Self {
         let created = store
-            .get_or_create(&tenant.into(), first(thread, at), None)
+            .get_or_create(&tenant.into(), first(thread, at), None, None)
             .await
             .unwrap();
         assert!(created.is_new());
         Self::of(store, created.thread, at).await
     }
 
-    /// Claims a thread, and continues it at `at`.
+    /// Continues a thread at `at`.
     pub async fn of(store: &Arc<dyn Store>, thread: ThreadId, at: Timestamp) -> Self {
-        let claim = store.claim(&thread).await.unwrap();
+        let head = store.head(&thread).await.unwrap();
         Self {
             store: store.clone(),
             thread,
-            epoch: claim.epoch,
-            tail: claim.head.tail,
-            state: claim.head.state,
+            epoch: head.epoch,
+            tail: head.tail,
+            state: head.state,
             at,
         }
     }
@@ -78,6 +78,7 @@ impl Author {
             thread: self.thread.clone(),
             epoch: self.epoch,
             tail: self.tail,
+            ownership: Ownership::Keep,
             records,
             token: None,
             is_limited: true,
@@ -87,17 +88,27 @@ impl Author {
 
     /// Appends and, if that is done, folds.
     pub async fn append(&mut self, append: Append) -> Result<Seq, StoreError> {
-        let tail = self.store.append(append.clone()).await?;
+        let appended = self.store.append(append.clone()).await?;
         for record in &append.records {
             self.state.apply(record.event());
         }
-        self.tail = tail;
-        Ok(tail)
+        self.tail = appended.tail;
+        self.epoch = appended.epoch;
+        Ok(appended.tail)
     }
 
     /// Does a command.
     pub async fn commit(&mut self, command: Command) {
         let append = self.append_of(command);
+        self.append(append).await.unwrap();
+    }
+
+    /// Does a command as this node, which owns the thread's run from then on.
+    pub async fn take(&mut self, node: NodeId, command: Command) {
+        let append = Append {
+            ownership: Ownership::Take(node),
+            ..self.append_of(command)
+        };
         self.append(append).await.unwrap();
     }
 

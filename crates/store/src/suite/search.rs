@@ -189,7 +189,7 @@ pub async fn a_deleted_thread_is_not_found(subject: impl Subject) {
     let store = subject.store();
     let author = thread(&store, "t", "apple").await;
     thread(&store, "other", "apple").await;
-    store.delete(&tenant(), &author.thread).await.unwrap();
+    store.delete(&tenant(), &author.thread, None).await.unwrap();
     has(&store, "apple", &["other"]).await;
     thread(&store, "t", "apple").await;
     has(&store, "apple", &["t", "other"]).await;

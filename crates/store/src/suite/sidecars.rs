@@ -33,7 +33,7 @@ pub async fn sidecar_objects_are_deleted_with_their_thread(subject: impl Subject
     let replaced = objects.replace(&tenant(), &before, alone).await;
     assert!(replaced.unwrap());
 
-    store.delete(&tenant(), &one.thread).await.unwrap();
+    store.delete(&tenant(), &one.thread, None).await.unwrap();
 
     let left = [
         "another's",
@@ -43,7 +43,7 @@ pub async fn sidecar_objects_are_deleted_with_their_thread(subject: impl Subject
     ];
     assert_eq!(ids(&store, "note", page(9)).await, left);
     assert_eq!(content(&store, "note", "another's").await.as_deref(), x);
-    store.delete(&tenant(), &other.thread).await.unwrap();
+    store.delete(&tenant(), &other.thread, None).await.unwrap();
     let left = ["nobody's", "nobody's by now"];
     assert_eq!(ids(&store, "note", page(9)).await, left);
 }
@@ -65,7 +65,7 @@ pub async fn a_deleted_thread_takes_no_sidecar_objects(subject: impl Subject) {
         .put(&tenant(), new("note", "a", 1, None))
         .await
         .unwrap();
-    store.delete(&tenant(), &author.thread).await.unwrap();
+    store.delete(&tenant(), &author.thread, None).await.unwrap();
     for id in ["a", "b"] {
         assert!(not_found(objects.put(&tenant(), beside(id)).await));
     }

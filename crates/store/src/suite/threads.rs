@@ -2,7 +2,7 @@
 
 use super::Subject;
 use super::script::{Author, enqueue, first, fork, item, keep, script, start, tenant};
-use crate::{Append, Created, Filter, StoreError, TenantId, ThreadRows, Token};
+use crate::{Append, Created, Filter, NodeId, Ownership, StoreError, TenantId, ThreadRows, Token};
 use jiff::Timestamp;
 use timeline::{Command, NewThread, Seq, ThreadId, ThreadStatus, Trigger};
 use tokio::task::JoinSet;
@@ -17,7 +17,10 @@ pub async fn get_or_create_by_64_tasks_makes_one_thread(subject: impl Subject) {
         let store = store.clone();
         tasks.spawn(async move {
             let records = first(NewThread::new(format!("t{n}").as_str(), Some("k")), EPOCH);
-            store.get_or_create(&tenant(), records, None).await.unwrap()
+            store
+                .get_or_create(&tenant(), records, None, None)
+                .await
+                .unwrap()
         });
     }
     let answers = tasks.join_all().await;
@@ -40,6 +43,7 @@ pub async fn get_or_create_finds_the_thread_again(subject: impl Subject) {
             &tenant(),
             first(NewThread::new("u", Some("k")), EPOCH),
             None,
+            None,
         )
         .await
         .unwrap();
@@ -47,7 +51,7 @@ pub async fn get_or_create_finds_the_thread_again(subject: impl Subject) {
         again,
         Created {
             thread: author.thread,
-            claim: None
+            epoch: None
         }
     );
     assert!(matches!(
@@ -56,8 +60,8 @@ pub async fn get_or_create_finds_the_thread_again(subject: impl Subject) {
     ));
 }
 
-/// The creator of a thread gets its claim, and the token of its first request counts as used.
-pub async fn a_thread_is_claimed_by_who_makes_it_and_keeps_its_token(subject: impl Subject) {
+/// A new thread has the epoch that its creator receives, and the token of its first request counts as used.
+pub async fn a_new_thread_keeps_its_epoch_and_its_token(subject: impl Subject) {
     let store = subject.store();
     let token = Token {
         token: "once".into(),
@@ -66,14 +70,15 @@ pub async fn a_thread_is_claimed_by_who_makes_it_and_keeps_its_token(subject: im
     let records = first(NewThread::new("t", Some("k")), EPOCH);
     let tail = Seq(records.len() as u64);
     let tenant = tenant();
-    let made = store.get_or_create(&tenant, records, Some(token.clone()));
+    let made = store.get_or_create(&tenant, records, Some(token.clone()), None);
     let made = made.await.unwrap();
     let answer = store.answer(&made.thread, "once").await.unwrap();
     assert_eq!(answer.as_deref(), Some("made"));
     let mut append = Append {
         thread: made.thread.clone(),
-        epoch: made.claim.unwrap(),
+        epoch: made.epoch.unwrap(),
         tail,
+        ownership: Ownership::Take(NodeId(1)),
         records: first(NewThread::new("t", Some("k")), EPOCH)[2..].to_vec(),
         token: Some(token),
         is_limited: true,
@@ -82,10 +87,9 @@ pub async fn a_thread_is_claimed_by_who_makes_it_and_keeps_its_token(subject: im
     let repeated = store.append(append.clone()).await;
     assert!(matches!(repeated, Err(StoreError::Repeated { answer }) if answer == "made"));
     append.token = None;
-    store.append(append.clone()).await.unwrap();
-    let next = store.claim(&made.thread).await.unwrap();
+    let next = store.append(append.clone()).await.unwrap();
     assert!(next.epoch > append.epoch);
-    append.tail = next.head.tail;
+    append.tail = next.tail;
     assert!(matches!(
         store.append(append).await,
         Err(StoreError::Fenced { .. })
@@ -123,7 +127,7 @@ pub async fn a_thread_id_that_is_taken_is_refused(subject: impl Subject) {
     Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
     for name in ["acme", "globex"] {
         let records = first(NewThread::new("t", Some("other")), EPOCH);
-        let refused = store.get_or_create(&name.into(), records, None).await;
+        let refused = store.get_or_create(&name.into(), records, None, None).await;
         assert!(
             matches!(&refused, Err(StoreError::Duplicate(_))),
             "{refused:?}"
@@ -146,7 +150,7 @@ pub async fn find_list_and_delete_never_cross_tenants(subject: impl Subject) {
             Err(StoreError::NotFound)
         ));
         assert!(matches!(
-            store.delete(&other, &author.thread).await,
+            store.delete(&other, &author.thread, None).await,
             Err(StoreError::NotFound)
         ));
         let page = ThreadRows {
@@ -348,15 +352,18 @@ pub async fn a_fork_keeps_its_parent(subject: impl Subject) {
         Some(fork("parent", 2))
     );
 
-    let refused = store.delete(&tenant(), &"parent".into()).await;
+    let refused = store.delete(&tenant(), &"parent".into(), None).await;
 
     assert!(
         matches!(refused, Err(StoreError::HasForks { .. })),
         "{refused:?}"
     );
     assert!(store.row(&"parent".into()).await.is_ok());
-    store.delete(&tenant(), &"fork".into()).await.unwrap();
-    store.delete(&tenant(), &"parent".into()).await.unwrap();
+    store.delete(&tenant(), &"fork".into(), None).await.unwrap();
+    store
+        .delete(&tenant(), &"parent".into(), None)
+        .await
+        .unwrap();
 }
 
 /// A fork shows its parent's log, so the parent must be the tenant's own.
@@ -369,7 +376,7 @@ pub async fn a_fork_of_another_tenants_thread_is_refused(subject: impl Subject) 
             ..NewThread::new("fork", Some("f"))
         };
         let refused = store
-            .get_or_create(&tenant(), first(forked, EPOCH), None)
+            .get_or_create(&tenant(), first(forked, EPOCH), None, None)
             .await;
         assert!(matches!(refused, Err(StoreError::NotFound)), "{refused:?}");
     }
@@ -400,7 +407,7 @@ pub async fn forks_are_listed_in_the_order_they_were_made(subject: impl Subject)
     assert_eq!(listed("parent").await, ["z", "a", "m"]);
     assert_eq!(listed("a").await, ["deep"]);
     assert_eq!(listed("deep").await, Vec::<String>::new());
-    store.delete(&tenant(), &"z".into()).await.unwrap();
+    store.delete(&tenant(), &"z".into(), None).await.unwrap();
     assert_eq!(listed("parent").await, ["a", "m"]);
     let none = store.forks(&"nobody".into()).await;
     assert!(matches!(none, Err(StoreError::NotFound)), "{none:?}");
@@ -415,7 +422,7 @@ pub async fn delete_removes_everything(subject: impl Subject) {
     let mut other = Author::new(&store, "acme", NewThread::new("other", Some("o"))).await;
     other.commit_all(script()).await;
 
-    store.delete(&tenant(), &author.thread).await.unwrap();
+    store.delete(&tenant(), &author.thread, None).await.unwrap();
 
     assert!(matches!(
         store.find(&tenant(), "k").await,
@@ -426,7 +433,7 @@ pub async fn delete_removes_everything(subject: impl Subject) {
         Err(StoreError::NotFound)
     ));
     assert!(matches!(
-        store.delete(&tenant(), &author.thread).await,
+        store.delete(&tenant(), &author.thread, None).await,
         Err(StoreError::NotFound)
     ));
     let append = author.append_of(enqueue("late"));
@@ -449,12 +456,32 @@ pub async fn delete_removes_everything(subject: impl Subject) {
             .len(),
         1
     );
-    assert_eq!(
-        store.claim(&other.thread).await.unwrap().head.state,
-        other.state
-    );
+    assert_eq!(store.head(&other.thread).await.unwrap().state, other.state);
     let mut again = Author::new(&store, "acme", new()).await;
     again.commit_all(script()).await;
+}
+
+/// A deletion that names another end of the log than the store's deletes nothing.
+pub async fn a_deletion_at_a_stale_tail_is_refused(subject: impl Subject) {
+    let store = subject.store();
+    let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
+    let before = author.tail;
+    author.commit(keep("i1")).await;
+    let row = store.row(&author.thread).await.unwrap();
+    let refused = store.delete(&tenant(), &author.thread, Some(before)).await;
+    assert!(
+        matches!(refused, Err(StoreError::Conflict { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(store.row(&author.thread).await.unwrap(), row);
+    store
+        .delete(&tenant(), &author.thread, Some(author.tail))
+        .await
+        .unwrap();
+    assert!(matches!(
+        store.row(&author.thread).await,
+        Err(StoreError::NotFound)
+    ));
 }
 
 /// After closing, every call fails with `Closed`.
@@ -472,7 +499,7 @@ pub async fn a_closed_store_answers_closed(subject: impl Subject) {
         Err(StoreError::Closed)
     ));
     assert!(matches!(
-        store.get_or_create(&tenant(), records, None).await,
+        store.get_or_create(&tenant(), records, None, None).await,
         Err(StoreError::Closed)
     ));
     assert!(matches!(
@@ -485,9 +512,9 @@ pub async fn a_closed_store_answers_closed(subject: impl Subject) {
         Err(StoreError::Closed)
     ));
     assert!(matches!(store.forks(&id).await, Err(StoreError::Closed)));
-    assert!(matches!(store.claim(&id).await, Err(StoreError::Closed)));
+    assert!(matches!(store.head(&id).await, Err(StoreError::Closed)));
     assert!(matches!(
-        store.delete(&tenant(), &id).await,
+        store.delete(&tenant(), &id, None).await,
         Err(StoreError::Closed)
     ));
     assert!(matches!(

@@ -93,7 +93,6 @@ pub async fn a_thread_waits_from_the_end_of_its_run_to_its_answer(mut subject: i
     let store = subject.store();
     assert_eq!(listed(&store).await, [calls("one")]);
     one.store = store.clone();
-    one.epoch = store.claim(&one.thread).await.unwrap().epoch;
     one.commit(start("two", Trigger::New(answer("yes")))).await;
     assert_eq!(listed(&store).await, []);
     one.commit_all([leave_open(), end()]).await;
@@ -233,7 +232,7 @@ pub async fn a_fork_waits_with_what_it_inherits(subject: impl Subject) {
     store.settle(&forked.thread, forked.tail).await.unwrap();
     assert_eq!(listed(&store).await, [calls("parent")]);
     for id in [&forked.thread, &parent.thread] {
-        store.delete(&tenant(), id).await.unwrap();
+        store.delete(&tenant(), id, None).await.unwrap();
     }
     assert_eq!(listed(&store).await, []);
 }

@@ -11,7 +11,9 @@ use super::value::{count, int, nanos};
 use super::words::{Portion, bulk};
 use rusqlite::{Connection, OptionalExtension, params};
 use store::rows::{RowChange, row_changes};
-use store::{Append, Created, Epoch, NewRecord, Quotas, StoreError, TenantId, Token};
+use store::{
+    Append, Appended, Created, Epoch, NewRecord, Ownership, Quotas, StoreError, TenantId, Token,
+};
 use timeline::{Machine as _, Payload, Seq, Thread, ThreadId, ThreadStatus};
 
 /// The first records of a thread.
@@ -70,7 +72,7 @@ pub(super) fn create(
     {
         return Ok(Created {
             thread,
-            claim: None,
+            epoch: None,
         });
     }
     if let Some(fork) = &thread.fork {
@@ -101,7 +103,7 @@ pub(super) fn create(
     sums::seal_new(conn, thread.id.as_str(), &end)?;
     Ok(Created {
         thread: thread.id.clone(),
-        claim: Some(Epoch::FIRST),
+        epoch: Some(Epoch::FIRST),
     })
 }
 
@@ -134,25 +136,12 @@ fn insert_thread(conn: &Connection, new: &NewLog) -> Result<(i64, i64), StoreErr
     found.map_err(making(thread.id.as_str()))
 }
 
-/// Voids all claims and makes a new one.
-pub(super) fn claim(conn: &Connection, thread: &ThreadId) -> Result<Epoch, StoreError> {
-    let id = thread.as_str();
-    let mut end = LogEnd::of(conn, id)?.ok_or(StoreError::NotFound)?;
-    end.epoch = end.epoch.saturating_add(1);
-    let sql = "UPDATE thread_threads SET epoch = ?2, end_sum = ?3 WHERE no = ?1";
-    let mut update = conn.prepare_cached(sql).map_err(statement)?;
-    update
-        .execute(params![end.no, end.epoch, end.end_sum(id)])
-        .map_err(statement)?;
-    Ok(Epoch(count(end.epoch)))
-}
-
-/// Appends, if the claim is valid and the tail is the expected one.
+/// Appends, if the epoch and the tail are the expected ones.
 pub(super) fn append(
     conn: &Connection,
     append: &Append,
     quotas: &Quotas,
-) -> Result<Seq, StoreError> {
+) -> Result<Appended, StoreError> {
     if let Some(token) = &append.token {
         unused(conn, &append.thread, token)?;
     }
@@ -179,9 +168,14 @@ pub(super) fn append(
         check_bytes(conn, found.no, size(&append.records), quotas)?;
     }
     let tail = Seq(append.tail.0.saturating_add(append.records.len() as u64));
+    let epoch = match append.ownership {
+        Ownership::Take(_) => Epoch(append.epoch.0.saturating_add(1)),
+        // One process writes a store, so it need not know who owns a run.
+        Ownership::Keep | Ownership::Offer | Ownership::Rest => append.epoch,
+    };
     let end = End {
         thread: found.no,
-        epoch: append.epoch,
+        epoch,
         tail: append.tail,
         sum: found.sum,
     };
@@ -193,7 +187,7 @@ pub(super) fn append(
         tail: int(tail.0),
         bytes: found.end.bytes.saturating_add(bytes),
         change: found.change.unwrap_or(found.end.change),
-        epoch: found.end.epoch,
+        epoch: int(epoch.0),
         status: status.unwrap_or(found.end.status),
         sum: Some(sum),
     };
@@ -205,18 +199,20 @@ pub(super) fn append(
         sum,
         after.end_sum(append.thread.as_str()),
         after.status.name(),
+        after.epoch,
     ];
     // Its index is left alone where the thread is the first of the list already.
     let sql = match found.change {
         None => {
             "UPDATE thread_threads
-             SET head_seq = ?2, updated_at = ?3, bytes = ?4, sum = ?5, end_sum = ?6, status = ?7
+             SET head_seq = ?2, updated_at = ?3, bytes = ?4, sum = ?5, end_sum = ?6, status = ?7,
+                 epoch = ?8
              WHERE no = ?1"
         }
         Some(_) => {
             "UPDATE thread_threads
              SET head_seq = ?2, updated_at = ?3, bytes = ?4, sum = ?5, end_sum = ?6, status = ?7,
-                 change = ?8
+                 epoch = ?8, change = ?9
              WHERE no = ?1"
         }
     };
@@ -229,7 +225,7 @@ pub(super) fn append(
     if let Some(token) = &append.token {
         keep_token(conn, found.no, token, tail)?;
     }
-    Ok(tail)
+    Ok(Appended { tail, epoch })
 }
 
 /// Refuses records of this size if the thread's tenant would store too much with them.
@@ -261,12 +257,23 @@ fn keep_token(conn: &Connection, no: i64, token: &Token, tail: Seq) -> Result<()
 /// those after the text with this number. Returns the number of the last one if there may be more.
 pub(super) fn delete_some(
     conn: &Connection,
-    tenant: &TenantId,
-    thread: &ThreadId,
+    (tenant, thread, tail): (&TenantId, &ThreadId, Option<Seq>),
     after: i64,
     in_bulk: bool,
 ) -> Result<Option<i64>, StoreError> {
     let no = deletable(conn, tenant, thread)?;
+    if let Some(expected) = tail {
+        let end = LogEnd::of(conn, thread.as_str())?.ok_or(StoreError::NotFound)?;
+        let found = Seq(count(end.tail));
+        if found != expected {
+            let thread = thread.clone();
+            return Err(StoreError::Conflict {
+                thread,
+                expected,
+                found,
+            });
+        }
+    }
     let none = Blocks::default();
     let tables = Tables::of(conn, no, &none);
     let last = if in_bulk {

@@ -12,7 +12,6 @@ mod manifest;
 mod restored;
 mod take;
 
-pub(super) use file::{hex, unhex};
 pub use manifest::{BackupKind, Manifest};
 pub use restored::{Restored, restore_backup};
 pub use take::back_up;

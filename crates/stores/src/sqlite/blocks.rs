@@ -1,9 +1,10 @@
 //! The blocks of the log in their table: written with a chain of sums, read with the sums checked.
 
 use super::error::statement;
-use super::sums::{Summing, first_half};
 use super::value::{count, int};
 use super::words::bulk;
+pub(super) use crate::sum::{Erased, Sum, Summed, digest, erased, seed};
+
 use crate::block::{
     Block, BlockFault, BlockReader, ByteRanges, Decoded, MAX_EVENTS, ToStore, split,
 };
@@ -14,9 +15,6 @@ use std::sync::Arc;
 use store::{Epoch, Filter, Logged, NewRecord, StoreError};
 use timeline::{Event, Payload, Record, Seq};
 
-/// The sum of a block, and of everything before it in its thread.
-pub(super) type Sum = [u8; 16];
-
 /// The position of a text in a stored block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StoredRange {
@@ -26,62 +24,6 @@ pub(super) struct StoredRange {
     pub(super) offset: i64,
     /// The length, in bytes.
     pub(super) length: i64,
-}
-
-/// The sum that the first block of a thread continues.
-pub(super) fn seed(tenant: &str, thread_id: &str) -> Sum {
-    Summing::of("thread_blocks")
-        .text(tenant)
-        .text(thread_id)
-        .end()
-}
-
-/// The input of a block's sum, without the sum before it.
-pub(super) struct Summed {
-    pub(super) first: i64,
-    pub(super) n: i64,
-    pub(super) facts: i64,
-    pub(super) epoch: i64,
-    /// The SHA-256 of the body.
-    pub(super) digest: [u8; 32],
-}
-
-impl Summed {
-    /// The sum of the block.
-    pub(super) fn after(&self, before: Sum) -> Sum {
-        let mut hash = Sha256::new();
-        hash.update(before);
-        for number in [self.first, self.n, self.facts, self.epoch] {
-            hash.update(number.to_le_bytes());
-        }
-        hash.update(self.digest);
-        first_half(hash.finalize().into())
-    }
-}
-
-/// The digests of an erased block: the SHA-256 of the body that was written, and that of the body in its place.
-pub(super) type Erased = [u8; 64];
-
-/// The digest of a body that the chain has: of an erased block, that of the body before. `None` if the body is
-/// not what was written.
-pub(super) fn digest(body: &[u8], erased: Option<&Erased>) -> Option<[u8; 32]> {
-    let found: [u8; 32] = Sha256::digest(body).into();
-    let Some((written, stored)) = erased.and_then(|it| it.split_first_chunk::<32>()) else {
-        return Some(found);
-    };
-    (*stored == found).then_some(*written)
-}
-
-/// The digests of a block with this body, if another body had the first digest.
-pub(super) fn erased(written: [u8; 32], body: &[u8]) -> Erased {
-    let stored: [u8; 32] = Sha256::digest(body).into();
-    let mut erased = [0; 64];
-    let both = written.into_iter().chain(stored);
-    erased
-        .iter_mut()
-        .zip(both)
-        .for_each(|(to, byte)| *to = byte);
-    erased
 }
 
 /// The number of the event at this index of a block, among the events of all threads.

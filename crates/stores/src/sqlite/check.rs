@@ -3,78 +3,16 @@
 mod logs;
 
 use super::checkpoints;
-use super::connection::wal;
 use super::error::statement;
-use super::fault::{Remedy, StoreFault};
-use super::health::{Health, StoreHealth};
 use super::migrations::MIGRATIONS;
 use super::objects;
 use super::value::count;
 use super::words;
-use super::writer::Counts;
+use crate::durable::{PoisonedRun, Remedy, Stats, StoreFault};
 use rusqlite::Connection;
-use std::path::Path;
 use store::StoreError;
 use store::objects::sha256;
 use timeline::Interruption;
-
-/// How large a store is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Threads.
-    pub n_threads: u64,
-    /// Events in all logs.
-    pub n_events: u64,
-    /// The bytes of the events.
-    pub event_bytes: u64,
-    /// The schema's version.
-    pub schema_version: u64,
-}
-
-/// An execution that was ended because too many processes died with it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PoisonedRun {
-    /// The tenant.
-    pub tenant: String,
-    /// The key of its thread.
-    pub key: String,
-    /// Its id.
-    pub execution_id: String,
-}
-
-/// Counters of a store's work since it was opened, and its size on the disk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Activity {
-    /// The bytes of the file.
-    pub file_bytes: u64,
-    /// The bytes of the write-ahead log. Far above 64 MiB, a reader prevents its truncation.
-    pub wal_bytes: u64,
-    /// Transactions committed.
-    pub n_commits: u64,
-    /// Requests in them; over `n_commits`, how many share one.
-    pub n_requests: u64,
-    /// Commits and writes that failed.
-    pub n_failures: u64,
-    /// Operations that found damage.
-    pub n_damaged: u64,
-    /// Whether the store can do its work.
-    pub health: StoreHealth,
-}
-
-impl Activity {
-    pub(super) fn of(path: &Path, counts: Counts, health: &Health) -> Self {
-        let size = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-        Self {
-            file_bytes: size(path),
-            wal_bytes: size(&wal(path)),
-            n_commits: counts.n_commits,
-            n_requests: counts.n_requests,
-            n_failures: health.n_failures(),
-            n_damaged: health.n_damaged(),
-            health: health.now(),
-        }
-    }
-}
 
 /// A part of the check: adds what it finds.
 type Part<'a> = dyn Fn(&mut Vec<StoreFault>) -> Result<(), StoreError> + 'a;

@@ -3,9 +3,9 @@
 use super::SqliteStore;
 use super::blocks::Sum;
 use super::error::statement;
-use super::fault::StoreFault;
 use super::sums::{self, Summing, changed};
 use super::value::{count, instant, int, nanos};
+use crate::durable::StoreFault;
 use futures_util::future::BoxFuture;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use store::{CheckpointRow, CheckpointTable, StoreError, TenantId};

@@ -4,6 +4,7 @@ use super::error::{failed, statement};
 use super::key::{self, StoreKey};
 use super::medium;
 use super::rekey;
+use crate::durable::OpenMode;
 use crate::private;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -12,17 +13,6 @@ use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use store::{Quotas, StoreError};
-
-/// Whether a store is served or only looked at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OpenMode {
-    /// Served: one process at a time.
-    #[default]
-    ReadWrite,
-    /// For reading only, also while another process serves the file. Writes fail with
-    /// [`StoreError::InUse`].
-    ReadOnly,
-}
 
 /// How a store is opened.
 #[derive(Clone, Debug, Default)]

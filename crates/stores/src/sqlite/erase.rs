@@ -6,20 +6,24 @@
 //! file is written anew ([`SqliteStore::compact`]). [`Samples`] show whether that is necessary.
 
 mod removed;
-mod samples;
 mod tenant;
+mod values;
 
-pub use removed::ErasedEntries;
-pub use samples::{FoundSamples, Samples, Searched, search_files};
-pub use tenant::ErasedTenant;
+pub use values::search_files;
 
 use super::SqliteStore;
 use super::error::failed;
 use super::rebuild;
+use super::rekey;
 use super::rows;
 use super::space;
 use super::words::bulk;
 use super::writer::Writer;
+use crate::durable::{
+    ErasedEntries, ErasedTenant, Erasure, FoundSamples, Reclaimed, Samples, Searched,
+};
+use futures_util::future::BoxFuture;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{StoreError, TenantId, ThreadRow};
@@ -31,129 +35,166 @@ const PAGES: u32 = 256;
 const TRIALS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The space that was returned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reclaimed {
-    /// The bytes of the free pages that the file has no more.
-    pub bytes: u64,
-    /// Whether the write-ahead log is empty. Another process that reads the store can prevent it.
-    pub is_log_empty: bool,
-}
-
-impl SqliteStore {
-    /// Erases the content of the removed items and steps of a thread, and of its withdrawn compactions. The chain of
-    /// its log still holds. Other writes go between the blocks. An entry that a fork still shows stays, and so does one
-    /// that is in the log of the thread's parent.
-    pub async fn erase_removed(&self, thread: &ThreadId) -> Result<ErasedEntries, StoreError> {
-        let id = thread.clone();
-        let plan = self.readers.run(move |conn| removed::plan(conn, &id));
-        let plan = Arc::new(plan.await?);
-        let mut erased = plan.counts();
-        for first in plan.blocks() {
-            let plan = plan.clone();
-            let erase = move |conn: &_| removed::erase_block(conn, &plan, first);
-            let erasing = self.writer()?.run_deleting(0, erase, |it| *it);
-            erased.blocks += u64::from(erasing.await?);
-        }
-        Ok(erased)
-    }
-
-    /// The counts of [`erase_removed`](Self::erase_removed), if nothing is changed.
-    pub async fn erasable(&self, thread: &ThreadId) -> Result<ErasedEntries, StoreError> {
-        let id = thread.clone();
-        let plan = self.readers.run(move |conn| removed::plan(conn, &id));
-        let plan = plan.await?;
-        Ok(ErasedEntries {
-            blocks: plan.blocks().count() as u64,
-            ..plan.counts()
+impl Erasure for SqliteStore {
+    fn erase_removed<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+    ) -> BoxFuture<'a, Result<ErasedEntries, StoreError>> {
+        Box::pin(async move {
+            let id = thread.clone();
+            let plan = self.readers.run(move |conn| removed::plan(conn, &id));
+            let plan = Arc::new(plan.await?);
+            let mut erased = plan.counts();
+            for first in plan.blocks() {
+                let plan = plan.clone();
+                let erase = move |conn: &_| removed::erase_block(conn, &plan, first);
+                let erasing = self.writer()?.run_deleting(0, erase, |it| *it);
+                erased.blocks += u64::from(erasing.await?);
+            }
+            Ok(erased)
         })
     }
 
-    /// The threads of a tenant that changed first, after a place in the order of changes.
-    pub async fn oldest_threads(
-        &self,
-        tenant: &TenantId,
+    fn erasable<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+    ) -> BoxFuture<'a, Result<ErasedEntries, StoreError>> {
+        Box::pin(async move {
+            let id = thread.clone();
+            let plan = self.readers.run(move |conn| removed::plan(conn, &id));
+            let plan = plan.await?;
+            Ok(plan.expected())
+        })
+    }
+
+    fn oldest_threads<'a>(
+        &'a self,
+        tenant: &'a TenantId,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<ThreadRow>, StoreError> {
+    ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
         let tenant = tenant.clone();
-        self.readers
-            .run(move |conn| rows::oldest(conn, &tenant, after, limit))
-            .await
+        Box::pin(
+            self.readers
+                .run(move |conn| rows::oldest(conn, &tenant, after, limit)),
+        )
     }
 
-    /// The threads of a tenant with removed entries.
-    pub async fn with_removed(&self, tenant: &TenantId) -> Result<Vec<ThreadId>, StoreError> {
+    fn with_removed<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+    ) -> BoxFuture<'a, Result<Vec<ThreadId>, StoreError>> {
         let tenant = tenant.clone();
-        self.readers
-            .run(move |conn| removed::threads(conn, &tenant))
-            .await
+        Box::pin(
+            self.readers
+                .run(move |conn| removed::threads(conn, &tenant)),
+        )
     }
 
-    /// Samples of what [`erase_removed`](Self::erase_removed) erases.
-    pub async fn samples_of_removed(&self, thread: &ThreadId) -> Result<Samples, StoreError> {
+    fn samples_of_removed<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+    ) -> BoxFuture<'a, Result<Samples, StoreError>> {
         let id = thread.clone();
-        self.readers
-            .run(move |conn| removed::samples(conn, &id))
-            .await
+        Box::pin(self.readers.run(move |conn| removed::samples(conn, &id)))
     }
 
-    /// Samples of everything that a thread has.
-    pub async fn samples_of_thread(&self, thread: &ThreadId) -> Result<Samples, StoreError> {
+    fn samples_of_thread<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+    ) -> BoxFuture<'a, Result<Samples, StoreError>> {
         let id = thread.clone();
-        self.readers
-            .run(move |conn| samples::of_thread(conn, &id))
-            .await
+        Box::pin(self.readers.run(move |conn| values::of_thread(conn, &id)))
     }
 
-    /// Samples of a tenant's objects, contents and checkpoints.
-    pub async fn samples_of_tenant(&self, tenant: &TenantId) -> Result<Samples, StoreError> {
+    fn samples_of_tenant<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+    ) -> BoxFuture<'a, Result<Samples, StoreError>> {
         let tenant = tenant.clone();
-        self.readers
-            .run(move |conn| tenant::samples(conn, &tenant))
-            .await
+        Box::pin(self.readers.run(move |conn| tenant::samples(conn, &tenant)))
     }
 
-    /// Erases the objects, contents and checkpoints of a tenant whose threads are deleted.
-    pub async fn erase_tenant(&self, tenant: &TenantId) -> Result<ErasedTenant, StoreError> {
-        let mut erased = ErasedTenant::default();
-        loop {
-            let tenant = tenant.clone();
-            let erase = move |conn: &_| tenant::some(conn, &tenant);
-            let is_some = |it: &ErasedTenant| *it != ErasedTenant::default();
-            let some = self.writer()?.run_deleting(0, erase, is_some).await?;
-            erased.objects += some.objects;
-            erased.checkpoints += some.checkpoints;
-            if some == ErasedTenant::default() {
-                return Ok(erased);
+    fn erase_tenant<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+    ) -> BoxFuture<'a, Result<ErasedTenant, StoreError>> {
+        Box::pin(async move {
+            let mut erased = ErasedTenant::default();
+            loop {
+                let tenant = tenant.clone();
+                let erase = move |conn: &_| tenant::some(conn, &tenant);
+                let is_some = |it: &ErasedTenant| *it != ErasedTenant::default();
+                let some = self.writer()?.run_deleting(0, erase, is_some).await?;
+                erased.objects += some.objects;
+                erased.checkpoints += some.checkpoints;
+                if some == ErasedTenant::default() {
+                    return Ok(erased);
+                }
             }
-        }
+        })
     }
 
-    /// Announces deletions of threads with this number of bytes together. Their words are deleted in the way that is
-    /// fastest for all of them, from the first one on.
-    pub fn announce_deletions(&self, bytes: u64) {
+    fn announce_deletions(&self, bytes: u64) {
         self.deleted_text.add(bytes);
     }
 
-    /// Whether deleted content may still be in the write-ahead log, or its space in the file. It is true after a start.
-    pub fn has_deleted(&self) -> bool {
+    // It is true after a start: a process may have ended after a deletion.
+    fn has_deleted(&self) -> bool {
         self.writer.as_ref().is_some_and(Writer::has_deleted)
     }
 
-    /// Takes the words of deletions in bulk out of the full-text index. Returns the free pages of the file to the
-    /// system, and empties the write-ahead log. Other writes go between the steps. A file of before version 11 that was
-    /// never compacted keeps its free pages, which are overwritten. Readers can prevent the emptying: it is tried for
-    /// some seconds.
-    pub async fn reclaim(&self) -> Result<Reclaimed, StoreError> {
-        self.reclaim_trying(TRIALS).await
+    // Takes the words of deletions in bulk out of the full-text index, returns the free pages of the file to the system,
+    // and empties the write-ahead log. A file of before version 11 that was never compacted keeps its free pages, which
+    // are overwritten.
+    fn reclaim(&self) -> BoxFuture<'_, Result<Reclaimed, StoreError>> {
+        Box::pin(self.reclaim_trying(TRIALS))
     }
 
-    /// Does what [`reclaim`](Self::reclaim) does, but tries only once to empty the log. Each trial delays commits.
-    pub async fn reclaim_at_once(&self) -> Result<Reclaimed, StoreError> {
-        self.reclaim_trying(1).await
+    fn reclaim_at_once(&self) -> BoxFuture<'_, Result<Reclaimed, StoreError>> {
+        Box::pin(self.reclaim_trying(1))
     }
 
+    // A store of before version 11 does so once it was compacted.
+    fn returns_space(&self) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(async move { self.writer()?.run(0, space::returns_space).await })
+    }
+
+    fn compact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.writer()?.compact().await?;
+            self.reclaim().await.map(drop)
+        })
+    }
+
+    fn search_for(&self, samples: Arc<Samples>) -> BoxFuture<'_, Result<Searched, StoreError>> {
+        Box::pin(async move {
+            let (path, is_encrypted) = (self.path.clone(), self.is_encrypted);
+            let wanted = samples.clone();
+            let in_files = async {
+                if is_encrypted {
+                    return Ok(None);
+                }
+                let read = move || search_files(&path, &wanted);
+                let found = tokio::task::spawn_blocking(read).await.map_err(failed)?;
+                found.map(Some).map_err(failed)
+            };
+            let in_files: Option<FoundSamples> = in_files.await?;
+            let wanted = samples.clone();
+            let in_values = self
+                .readers
+                .run(move |conn| values::search_values(conn, &wanted))
+                .await?;
+            Ok(Searched::of(&samples, in_files, in_values))
+        })
+    }
+
+    fn copies(&self) -> Vec<PathBuf> {
+        rekey::backups(&self.path).unwrap_or_default()
+    }
+}
+
+impl SqliteStore {
     /// Takes the words of deletions in bulk out of the full-text index.
     pub(super) async fn merge_words(&self) -> Result<(), StoreError> {
         let writer = self.writer()?;
@@ -214,40 +255,6 @@ impl SqliteStore {
             bytes,
             is_log_empty,
         })
-    }
-
-    /// Whether the file returns its free pages without being written anew. A store of before version 11 does so once
-    /// it was [compacted](Self::compact).
-    pub async fn returns_space(&self) -> Result<bool, StoreError> {
-        self.writer()?.run(0, space::returns_space).await
-    }
-
-    /// Writes the whole file anew. All other writes wait for it. It needs the size of the store twice on the disk.
-    pub async fn compact(&self) -> Result<(), StoreError> {
-        self.writer()?.compact().await?;
-        self.reclaim().await.map(drop)
-    }
-
-    /// Searches for samples: in the file and its write-ahead log as they are on the disk, and in everything that
-    /// can be read. Of an encrypted file only the latter means something.
-    pub async fn search_for(&self, samples: Arc<Samples>) -> Result<Searched, StoreError> {
-        let (path, is_encrypted) = (self.path.clone(), self.is_encrypted);
-        let wanted = samples.clone();
-        let in_files = async {
-            if is_encrypted {
-                return Ok(None);
-            }
-            let read = move || search_files(&path, &wanted);
-            let found = tokio::task::spawn_blocking(read).await.map_err(failed)?;
-            found.map(Some).map_err(failed)
-        };
-        let in_files: Option<FoundSamples> = in_files.await?;
-        let wanted = samples.clone();
-        let in_values = self
-            .readers
-            .run(move |conn| samples::search_values(conn, &wanted))
-            .await?;
-        Ok(Searched::of(&samples, in_files, in_values))
     }
 }
 

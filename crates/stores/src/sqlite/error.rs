@@ -1,5 +1,6 @@
 //! From SQLite's errors to the store's.
 
+use crate::durable::violation;
 use rusqlite::ErrorCode;
 use rusqlite::ffi;
 use std::sync::Arc;
@@ -49,18 +50,6 @@ pub(super) fn statement(error: rusqlite::Error) -> StoreError {
     } else {
         failed(error)
     }
-}
-
-const VIOLATION: &str = "a change does not fit the tables: ";
-
-/// The text of [`StoreError::Damaged`] for a change that breaks a constraint.
-pub(super) fn violation(error: &str) -> String {
-    format!("{VIOLATION}{error}")
-}
-
-/// Whether one change broke a constraint. That does not mean that the store is damaged.
-pub(super) fn is_violation(error: &StoreError) -> bool {
-    matches!(error, StoreError::Damaged(what) if what.starts_with(VIOLATION))
 }
 
 /// Maps an error of an insert whose new id is known.

@@ -1,9 +1,8 @@
 //! Positions of landmarks in a log. Each look-up uses one index.
 
 use super::error::statement;
-use super::projection::compacted;
 use super::rows::number;
-use super::value::{count, int};
+use super::value::{compacted, count, int};
 use crate::block::Coded as _;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use store::{FoundExecution, Landmark, Side, StoreError};

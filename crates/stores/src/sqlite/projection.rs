@@ -3,7 +3,7 @@
 use super::blocks::{Blocks, StoredRange};
 use super::error::{making, statement};
 use super::sums;
-use super::value::{int, nanos};
+use super::value::{compacted, int, interruption, nanos};
 use crate::block::Coded;
 use rusqlite::{Connection, OptionalExtension, Params, params};
 use std::cell::RefCell;
@@ -13,7 +13,7 @@ use store::rows::{
     ContextRow, ExecutionChange, ExecutionRow, ItemChange, ItemRow, PartRow, RowChange, StepAnswer,
     StepChange, StepEnd, StepRow,
 };
-use timeline::{Interruption, Item, Machine as _, Payload, Seq, Thread, ThreadStatus};
+use timeline::{Item, Machine as _, Payload, Seq, Thread, ThreadStatus};
 
 /// The tables of one thread.
 pub(super) struct Tables<'a> {
@@ -28,12 +28,6 @@ pub(super) struct Tables<'a> {
     pub(super) is_sealed: bool,
     /// The positions of executions of which not every row is written yet.
     executions: RefCell<BTreeMap<String, i64>>,
-}
-
-/// The target in `thread_removals` of the runs that a compaction replaces. Its order is that of the
-/// events.
-pub(super) fn compacted(seq: Seq) -> String {
-    format!("compacted {:020}", seq.0)
 }
 
 /// Identifies a step in the tables: its execution's event and its number in the execution.
@@ -520,9 +514,4 @@ impl<'a> Tables<'a> {
     fn prepared(&self, sql: &str, values: impl Params) -> Result<(), rusqlite::Error> {
         self.conn.prepare_cached(sql)?.execute(values).map(|_| ())
     }
-}
-
-fn interruption(why: Option<&Interruption>) -> (Option<&str>, Option<&str>) {
-    let detail = why.and_then(|why| why.detail.as_deref());
-    (why.map(|why| why.reason.as_str()), detail)
 }

@@ -1,7 +1,7 @@
 //! The threads that read, each with its own connection.
 
 use super::error::failed;
-use super::health::Health;
+use crate::durable::Health;
 use rusqlite::Connection;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,7 +1,7 @@
 //! A request to the committing thread.
 
 use super::error::{CommitFailed, failed};
-use super::health::Health;
+use crate::durable::Health;
 use rusqlite::Connection;
 use std::sync::Arc;
 use store::StoreError;

@@ -8,7 +8,7 @@ use super::value::{count, int};
 use crate::block::Coded;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use std::ops::ControlFlow;
-use store::{Filter, Head, StoreError, inherited};
+use store::{Epoch, Filter, Head, StoreError, inherited};
 use timeline::{
     Context, Event, ExecutionStatus, Item, Open, Payload, Seq, State, Thread, ThreadId, chunk_type,
 };
@@ -22,8 +22,11 @@ pub(super) fn head(conn: &Connection, thread: &ThreadId) -> Result<Head, StoreEr
     thread.status = row.thread.status;
     thread.title = row.thread.title;
     thread.metadata = row.thread.metadata;
+    let epoch = Epoch(count(rows::end_of(&tx, &thread.id)?.epoch));
     Ok(Head {
         tenant: row.tenant,
+        epoch,
+        owner: None,
         tail: row.tail,
         last_at: row.thread.updated_at.unwrap_or(row.thread.created_at),
         state: log.state(thread, context)?,

@@ -1,109 +1,19 @@
 //! The space of a store by kind, by tenant and by thread.
 
-use super::SqliteStore;
 use super::blocks::Log;
 use super::connection::wal;
 use super::error::statement;
 use super::rows;
 use super::value::count;
+use crate::durable::{StoreStorage, TenantStorage, ThreadStorage, kind_of_event, kind_of_table};
 use rusqlite::{Connection, Row};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 use store::{Filter, StoreError, TenantId};
-use timeline::{Event, Seq, ThreadId};
+use timeline::{Seq, ThreadId};
 
-/// The space of a store.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StoreStorage {
-    /// The bytes of the file.
-    pub file: u64,
-    /// The bytes of the write-ahead log.
-    pub log: u64,
-    /// The bytes of the file's free pages.
-    pub free: u64,
-    /// The bytes of the pages of each kind of data, the largest first.
-    pub kinds: Vec<(String, u64)>,
-    /// The tenants, the largest first.
-    pub tenants: Vec<TenantStorage>,
-}
-
-/// The content of a tenant, without indexes and unused parts of pages.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TenantStorage {
-    /// The name.
-    pub tenant: String,
-    /// The number of threads.
-    pub threads: u64,
-    /// The number of events.
-    pub events: u64,
-    /// The bytes of the blocks with the events.
-    pub blocks: u64,
-    /// The bytes of idempotency tokens and their answers.
-    pub tokens: u64,
-    /// The bytes of objects.
-    pub objects: u64,
-    /// The bytes of files.
-    pub files: u64,
-    /// The bytes of checkpoints.
-    pub checkpoints: u64,
-}
-
-impl TenantStorage {
-    /// All bytes.
-    pub fn bytes(&self) -> u64 {
-        self.blocks + self.tokens + self.objects + self.files + self.checkpoints
-    }
-}
-
-/// The content of a thread.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ThreadStorage {
-    /// The thread.
-    pub id: String,
-    /// Its key.
-    pub key: Option<String>,
-    /// The number of events.
-    pub events: u64,
-    /// The bytes of the blocks with the events.
-    pub blocks: u64,
-    /// The blocks whose content was erased.
-    pub erased_blocks: u64,
-    /// The bytes of idempotency tokens and their answers.
-    pub tokens: u64,
-    /// The bytes of objects that belong to it.
-    pub objects: u64,
-    /// The bytes of the texts of events, by kind: `items`, `parts`, `chunks`, `others`. Empty in lists.
-    pub texts: BTreeMap<&'static str, u64>,
-}
-
-impl SqliteStore {
-    /// The space of the whole store. Reads all of its pages.
-    pub async fn storage(&self) -> Result<StoreStorage, StoreError> {
-        let path = self.path.clone();
-        self.readers.run(move |conn| of_store(conn, &path)).await
-    }
-
-    /// The largest threads of a tenant.
-    pub async fn largest_threads(
-        &self,
-        tenant: &TenantId,
-        limit: usize,
-    ) -> Result<Vec<ThreadStorage>, StoreError> {
-        let tenant = tenant.clone();
-        self.readers
-            .run(move |conn| largest(conn, &tenant, limit))
-            .await
-    }
-
-    /// The content of a thread. Reads its log.
-    pub async fn thread_storage(&self, thread: &ThreadId) -> Result<ThreadStorage, StoreError> {
-        let thread = thread.clone();
-        self.readers.run(move |conn| of_thread(conn, &thread)).await
-    }
-}
-
-fn of_store(conn: &Connection, path: &Path) -> Result<StoreStorage, StoreError> {
+pub(super) fn of_store(conn: &Connection, path: &Path) -> Result<StoreStorage, StoreError> {
     let conn = &conn.unchecked_transaction().map_err(statement)?;
     let size = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
     let free: i64 = conn
@@ -121,7 +31,7 @@ fn of_store(conn: &Connection, path: &Path) -> Result<StoreStorage, StoreError> 
     while let Some(row) = rows.next().map_err(statement)? {
         let table: String = row.get(0).map_err(statement)?;
         let bytes: i64 = row.get(1).map_err(statement)?;
-        *kinds.entry(kind(&table)).or_insert(0) += count(bytes);
+        *kinds.entry(kind_of_table(&table)).or_insert(0) += count(bytes);
     }
     let mut kinds: Vec<(String, u64)> = kinds.into_iter().collect();
     kinds.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
@@ -132,24 +42,6 @@ fn of_store(conn: &Connection, path: &Path) -> Result<StoreStorage, StoreError> 
         kinds,
         tenants: tenants(conn)?,
     })
-}
-
-/// The kind of data that a table and its indexes have.
-fn kind(table: &str) -> String {
-    let known = match table {
-        "thread_blocks" => "events",
-        "thread_contexts" | "thread_items" | "thread_executions" | "thread_steps"
-        | "thread_parts" | "thread_removals" | "thread_waits" => "tables",
-        "thread_threads" => "threads",
-        "thread_tokens" => "tokens",
-        "tenant_objects" => "objects",
-        "tenant_contents" => "files",
-        "agent_checkpoints" => "checkpoints",
-        "tenant_usage" | "sqlite_schema" | "sqlite_sequence" => "other",
-        table if table.starts_with("thread_words") => "search index",
-        table => table,
-    };
-    known.to_owned()
 }
 
 /// A query with a tenant and two numbers, and what they are.
@@ -229,7 +121,7 @@ fn thread(row: &Row<'_>) -> Result<ThreadStorage, StoreError> {
     })
 }
 
-fn largest(
+pub(super) fn largest(
     conn: &Connection,
     tenant: &TenantId,
     limit: usize,
@@ -249,7 +141,7 @@ fn largest(
     rows.map(|row| row.map_err(statement)?).collect()
 }
 
-fn of_thread(conn: &Connection, id: &ThreadId) -> Result<ThreadStorage, StoreError> {
+pub(super) fn of_thread(conn: &Connection, id: &ThreadId) -> Result<ThreadStorage, StoreError> {
     let conn = &conn.unchecked_transaction().map_err(statement)?;
     let no = rows::number(conn, id)?;
     let sql = format!("SELECT {THREAD} FROM thread_threads t WHERE t.no = ?1");
@@ -259,20 +151,11 @@ fn of_thread(conn: &Connection, id: &ThreadId) -> Result<ThreadStorage, StoreErr
     Log { conn, no }.read(Seq(1), Filter::All, |_, decoded| {
         let text = decoded.text();
         let text = text.map_err(|fault| StoreError::Damaged(fault.to_string()))?;
-        *found.texts.entry(kind_of(&decoded.event)).or_insert(0) += text.len() as u64;
+        *found
+            .texts
+            .entry(kind_of_event(&decoded.event))
+            .or_insert(0) += text.len() as u64;
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(found)
-}
-
-fn kind_of(event: &Event) -> &'static str {
-    if matches!(event, Event::ItemCreated { .. }) {
-        "items"
-    } else if matches!(event, Event::PartCreated { .. } | Event::PartUpdated { .. }) {
-        "parts"
-    } else if matches!(event, Event::ChunkEmitted { .. }) {
-        "chunks"
-    } else {
-        "others"
-    }
 }

@@ -10,69 +10,12 @@
 //! | `agent_checkpoints.sum` | the row, and `state_sum`, which covers the state |
 
 use super::blocks::Sum;
+pub(super) use crate::sum::Summing;
+
 use super::error::statement;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use sha2::{Digest as _, Sha256};
 use store::StoreError;
 use timeline::{Machine as _, ThreadStatus};
-
-/// A sum in the making: each value with its kind and its length.
-pub(super) struct Summing(Sha256);
-
-impl Summing {
-    /// The sum of a row of this table.
-    pub(super) fn of(table: &str) -> Self {
-        Self(Sha256::new()).text(table)
-    }
-
-    pub(super) fn int(mut self, value: i64) -> Self {
-        self.0.update([1]);
-        self.0.update(value.to_le_bytes());
-        self
-    }
-
-    /// A text if there is one. Without it nothing is added.
-    fn texts(self, value: Option<&str>) -> Self {
-        match value {
-            Some(value) => self.text(value),
-            None => self,
-        }
-    }
-
-    pub(super) fn bytes(mut self, value: &[u8]) -> Self {
-        self.0.update([2]);
-        self.0.update((value.len() as u64).to_le_bytes());
-        self.0.update(value);
-        self
-    }
-
-    pub(super) fn text(self, value: &str) -> Self {
-        self.bytes(value.as_bytes())
-    }
-
-    pub(super) fn optional<T>(
-        mut self,
-        value: Option<T>,
-        with: impl FnOnce(Self, T) -> Self,
-    ) -> Self {
-        if let Some(value) = value {
-            return with(self, value);
-        }
-        self.0.update([0]);
-        self
-    }
-
-    pub(super) fn end(self) -> Sum {
-        first_half(self.0.finalize().into())
-    }
-}
-
-/// The first 16 bytes of a SHA-256.
-pub(super) fn first_half(hash: [u8; 32]) -> Sum {
-    let mut sum = Sum::default();
-    sum.iter_mut().zip(hash).for_each(|(to, byte)| *to = byte);
-    sum
-}
 
 /// The error of a row that is not what was written.
 pub(super) fn changed(what: &str) -> StoreError {

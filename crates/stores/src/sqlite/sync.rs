@@ -4,8 +4,8 @@
 //! SQLite's locks are on other files, so this handle changes nothing for it. Checkpoints sync the log by themselves.
 
 use super::error::{CommitFailed, failed, statement};
-use super::health::Health;
 use super::request::Request;
+use crate::durable::Health;
 use rusqlite::Connection;
 use std::fs::File;
 use std::path::Path;

@@ -8,11 +8,11 @@ pub(super) mod bulk;
 
 use super::blocks::{Blocks, block_of, event_number, event_with_number};
 use super::error::statement;
-use super::fault::{Remedy, StoreFault};
 use super::projection::{PartKey, Tables};
 use super::search::text_of;
 use super::sums::Summing;
 use super::value::{count, int};
+use crate::durable::{Remedy, StoreFault};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

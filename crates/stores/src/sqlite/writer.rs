@@ -2,11 +2,11 @@
 //! write-ahead log, then answers them, while the next requests are committed.
 
 use super::error::{CommitFailed, failed, statement};
-use super::health::Health;
 use super::request::{AfterCommit, Maintenance, QueuedRequest, Request};
 use super::space;
 use super::sync::{Syncer, answer};
 use super::words::bulk;
+use crate::durable::Health;
 use rusqlite::Connection;
 use std::fs::File;
 use std::path::Path;

@@ -91,7 +91,7 @@ impl Drill {
     }
 
     async fn delete(&self, id: &ThreadId) {
-        self.store.delete(&acme(), id).await.unwrap();
+        self.store.delete(&acme(), id, None).await.unwrap();
     }
 }
 

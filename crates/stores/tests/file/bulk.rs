@@ -3,6 +3,7 @@
 use super::{open, place};
 use jiff::Timestamp;
 use loomline_stores::SqliteStore;
+use loomline_stores::{Erasure as _, Upkeep as _};
 use rusqlite::Connection;
 use serde_json::json;
 use std::path::Path;
@@ -65,7 +66,7 @@ async fn the_words_of_a_large_thread_leave_the_index_by_a_merge() {
     write(&store, "goes", 100).await;
     let samples = store.samples_of_thread(&"goes".into()).await.unwrap();
     let before = store.activity().n_commits;
-    store.delete(&acme(), &"goes".into()).await.unwrap();
+    store.delete(&acme(), &"goes".into(), None).await.unwrap();
     // Sixteen texts a commit would be seven.
     assert!(store.activity().n_commits - before <= 2);
     assert!(setting(&path) > 1);
@@ -92,7 +93,7 @@ async fn many_small_deletions_become_one_in_bulk() {
     let delete = async |range: std::ops::Range<usize>| {
         for n in range {
             let id = ThreadId::from(format!("t{n}x").as_str());
-            store.delete(&acme(), &id).await.unwrap();
+            store.delete(&acme(), &id, None).await.unwrap();
         }
     };
     delete(0..20).await;
@@ -116,11 +117,11 @@ async fn announced_deletions_are_in_bulk_from_the_first_thread_on() {
         write(&store, &format!("t{n}x"), 1).await;
     }
     store.announce_deletions(300 << 10);
-    store.delete(&acme(), &"t0x".into()).await.unwrap();
+    store.delete(&acme(), &"t0x".into(), None).await.unwrap();
     assert!(setting(&path) > 1);
     store.reclaim().await.unwrap();
     assert_gone(&store, &path, "t0x").await;
-    store.delete(&acme(), &"t1x".into()).await.unwrap();
+    store.delete(&acme(), &"t1x".into(), None).await.unwrap();
     assert_eq!(setting(&path), 1);
 }
 
@@ -130,7 +131,7 @@ async fn the_next_thread_gets_other_numbers_while_words_wait() {
     let store = open(&path);
     write(&store, "stays", 300).await;
     write(&store, "goes", 100).await;
-    store.delete(&acme(), &"goes".into()).await.unwrap();
+    store.delete(&acme(), &"goes".into(), None).await.unwrap();
     drop(store);
     let store = open(&path);
     // The same words, of which some are looked up and removed before the merge.
@@ -156,7 +157,7 @@ async fn an_index_without_texts_is_made_anew() {
         write(&store, name, 50).await;
     }
     for name in ["one", "two"] {
-        store.delete(&acme(), &name.into()).await.unwrap();
+        store.delete(&acme(), &name.into(), None).await.unwrap();
     }
     store.reclaim().await.unwrap();
     for name in ["one", "two"] {
@@ -173,9 +174,9 @@ async fn two_merges_follow_each_other() {
     for name in ["stays", "goes", "follows"] {
         write(&store, name, 280).await;
     }
-    store.delete(&acme(), &"goes".into()).await.unwrap();
+    store.delete(&acme(), &"goes".into(), None).await.unwrap();
     let (tenant, id) = (acme(), ThreadId::from("follows"));
-    let delete = store.delete(&tenant, &id);
+    let delete = store.delete(&tenant, &id, None);
     let (one, two, deleted) = tokio::join!(store.reclaim(), store.reclaim_at_once(), delete);
     one.unwrap();
     two.unwrap();
@@ -193,7 +194,7 @@ async fn a_merge_that_did_not_happen_is_made_after_the_next_start() {
     let store = open(&path);
     write(&store, "stays", 300).await;
     write(&store, "goes", 50).await;
-    store.delete(&acme(), &"goes".into()).await.unwrap();
+    store.delete(&acme(), &"goes".into(), None).await.unwrap();
     drop(store);
     let store = open(&path);
     assert!(setting(&path) > 1 && store.has_deleted());
@@ -209,11 +210,14 @@ async fn threads_are_written_and_deleted_while_the_index_is_merged() {
     for name in ["stays", "goes", "follows"] {
         write(&store, name, 280).await;
     }
-    store.delete(&acme(), &"goes".into()).await.unwrap();
+    store.delete(&acme(), &"goes".into(), None).await.unwrap();
     let during = async {
         write(&store, "comes", 20).await;
         let tenant = acme();
-        store.delete(&tenant, &"follows".into()).await.unwrap();
+        store
+            .delete(&tenant, &"follows".into(), None)
+            .await
+            .unwrap();
         write(&store, "last", 5).await;
     };
     let (reclaimed, ()) = tokio::join!(store.reclaim(), during);

@@ -3,6 +3,7 @@
 use super::{open, place, read_only};
 use jiff::Timestamp;
 use loomline_stores::SqliteStore;
+use loomline_stores::Upkeep as _;
 use store::{CheckpointRow, Store, StoreError};
 
 pub(crate) fn row(session_id: &str) -> CheckpointRow {

@@ -1,6 +1,7 @@
 //! What a commit leaves in the file, and who shares it.
 
 use super::{open, place, written};
+use loomline_stores::Upkeep as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

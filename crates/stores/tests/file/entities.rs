@@ -397,7 +397,7 @@ async fn a_context_has_the_content_of_its_event() {
         *record = NewRecord::new(record.at, event).unwrap();
     }
     store
-        .get_or_create(&"acme".into(), records, None)
+        .get_or_create(&"acme".into(), records, None, None)
         .await
         .unwrap();
     let contexts = rows(&path, &ENTITIES[1]);

@@ -3,25 +3,18 @@
 use super::{dump, open, place, written};
 use jiff::Timestamp;
 use loomline_stores::{
-    BackupKind, Searched, SqliteOptions, SqliteStore, back_up, export_tenant, import_tenant,
-    restore_backup,
+    BackupKind, SqliteOptions, SqliteStore, back_up, export_tenant, import_tenant, restore_backup,
 };
+use loomline_stores::{Erasure as _, Evidence as _, Upkeep as _};
 use rusqlite::Connection;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::objects::NewObject;
+use store::suite::Author;
 use store::suite::script::end;
-use store::suite::{Author, script};
-use store::{
-    Append, CheckpointRow, EventLog as _, Filter, LogIndex as _, Store as _, TenantId,
-    ThreadTable as _, Token,
-};
-use timeline::{
-    Command, Compaction, ERASED, Event, NewChunk, NewItem, NewThread, Payload, Record, Removed,
-    Replaced, Seq, StepOutcome, SummaryAuthor, ThreadId, Transcript, Trigger,
-};
+use store::{Append, Store as _, TenantId, ThreadTable as _, Token};
+use timeline::{Command, NewChunk, NewItem, Payload, Removed, StepOutcome, Trigger};
 
 fn acme() -> TenantId {
     "acme".into()
@@ -182,27 +175,6 @@ async fn assert_sound(store: &SqliteStore) {
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }
 
-/// The transcript without what was removed.
-async fn shown(store: &SqliteStore, thread: &ThreadId) -> Transcript {
-    let mut transcript = Transcript::default();
-    for logged in store
-        .read(thread, Seq::ZERO, 10_000, Filter::Facts)
-        .await
-        .unwrap()
-    {
-        transcript.apply(&logged.record);
-    }
-    transcript.without_removed()
-}
-
-async fn records(store: &SqliteStore, thread: &ThreadId) -> Vec<Record> {
-    let page = store.read(thread, Seq::ZERO, 10_000, Filter::All).await;
-    page.unwrap()
-        .into_iter()
-        .map(|logged| logged.record)
-        .collect()
-}
-
 #[tokio::test]
 async fn deleted_threads_leave_no_secret_in_the_file_and_the_log() {
     let (_directory, path) = place();
@@ -230,7 +202,7 @@ async fn deleted_threads_leave_no_secret_in_the_file_and_the_log() {
     for turn in &turns {
         for n in turn {
             store
-                .delete(&acme(), &name(*n).as_str().into())
+                .delete(&acme(), &name(*n).as_str().into(), None)
                 .await
                 .unwrap();
         }
@@ -276,7 +248,7 @@ async fn free_pages_are_returned_and_the_log_is_emptied() {
     let before = std::fs::metadata(&path).unwrap().len();
     for n in 0..50 {
         store
-            .delete(&acme(), &format!("t{n}").as_str().into())
+            .delete(&acme(), &format!("t{n}").as_str().into(), None)
             .await
             .unwrap();
     }
@@ -358,7 +330,7 @@ async fn a_store_knows_that_deleted_content_may_be_in_its_log() {
     store.reclaim().await.unwrap();
     store.erase_removed(&author.thread).await.unwrap();
     assert!(!store.has_deleted(), "nothing was left to erase");
-    store.delete(&acme(), &author.thread).await.unwrap();
+    store.delete(&acme(), &author.thread, None).await.unwrap();
     assert!(store.has_deleted());
     store.reclaim().await.unwrap();
     let deleted = store.objects().delete(&acme(), "file", "f", None).await;
@@ -384,7 +356,7 @@ async fn a_file_without_a_map_of_pages_returns_space_once_compacted() {
     assert!(!store.returns_space().await.unwrap());
     for n in 0..19 {
         let thread = format!("t{n}").as_str().into();
-        store.delete(&acme(), &thread).await.unwrap();
+        store.delete(&acme(), &thread, None).await.unwrap();
     }
     let before = std::fs::metadata(&path).unwrap().len();
     assert_eq!(store.reclaim().await.unwrap().bytes, 0);
@@ -396,312 +368,24 @@ async fn a_file_without_a_map_of_pages_returns_space_once_compacted() {
 }
 
 #[tokio::test]
-async fn an_erased_block_keeps_its_digest_and_the_chain_holds() {
+async fn removed_messages_leave_no_secret_in_the_file() {
     let (_directory, path) = place();
     let store = open(&path);
     let mut author = write(&store, "t", 3).await;
     remove(&mut author).await;
-    let stays = write(&store, "u", 3).await;
-    let thread = author.thread.clone();
-    let (before, row) = (
-        store.chain(&thread).await.unwrap(),
-        store.row(&thread).await.unwrap(),
-    );
-    let (logged, transcript) = (records(&store, &thread).await, shown(&store, &thread).await);
-    assert!(before.blocks.iter().all(|block| block.erased.is_none()));
+    write(&store, "u", 3).await;
     let removed: Vec<_> = REMOVED.iter().map(|kind| secret("t", kind)).collect();
-    let samples = store.samples_of_removed(&thread).await.unwrap();
-
-    let erased = store.erase_removed(&thread).await.unwrap();
-
-    assert_eq!((erased.entries, erased.shown_by_forks), (2, 0));
-    assert!(erased.blocks >= 3, "{erased:?}");
-    let after = store.chain(&thread).await.unwrap();
-    assert!(after.holds);
-    assert_eq!(after.end, before.end);
-    let digests = |chain: &loomline_stores::Chain| -> Vec<_> {
-        chain
-            .blocks
-            .iter()
-            .map(|it| (it.first, it.digest, it.sum))
-            .collect()
-    };
-    assert_eq!(digests(&after), digests(&before));
-    let n_erased = after.blocks.iter().filter(|it| it.erased.is_some()).count();
-    assert_eq!(n_erased as u64, erased.blocks);
-    assert_eq!(shown(&store, &thread).await, transcript);
-    let now = records(&store, &thread).await;
-    let about = |records: &[Record]| -> Vec<_> {
-        let about = |it: &Record| (it.seq, it.at, it.event.event_type());
-        records.iter().map(about).collect()
-    };
-    assert_eq!(about(&now), about(&logged));
-    let is_erased = |record: &Record| {
-        matches!(&record.event, Event::ItemCreated { item }
-        if item.content.as_ref().is_some_and(|it| it.text().contains(ERASED)))
-    };
-    assert!(now.iter().any(is_erased));
-    let fewer = row.bytes - store.row(&thread).await.unwrap().bytes;
-    let usage = store.usage().await.unwrap();
-    assert!(fewer > 500, "{fewer}");
-    assert_sound(&store).await;
-
+    store.erase_removed(&author.thread).await.unwrap();
     store.reclaim().await.unwrap();
-    let searched = store.search_for(Arc::new(samples)).await.unwrap();
-    assert_eq!(searched.left, 0, "{searched:?}");
-    assert!(searched.texts >= 6);
     assert_eq!(left(&path, &removed), Vec::<&String>::new());
     let others = secrets("u");
     assert_eq!(left(&path, &others).len(), others.len());
     let tables = dump(&path);
     store.rebuild_tables().await.unwrap();
     assert_eq!(dump(&path), tables);
-    assert_eq!(store.usage().await.unwrap(), usage);
-    assert_eq!(store.erase_removed(&thread).await.unwrap().blocks, 0);
     store.close().await.unwrap();
     let store = open(&path);
     assert_sound(&store).await;
-    assert_eq!(shown(&store, &thread).await, transcript);
-    assert!(store.chain(&stays.thread).await.unwrap().holds);
-}
-
-#[tokio::test]
-async fn a_thread_goes_on_after_its_removed_messages_were_erased() {
-    let (_directory, path) = place();
-    let store = open(&path);
-    let mut author = write(&store, "t", 3).await;
-    remove(&mut author).await;
-    store.erase_removed(&author.thread).await.unwrap();
-    author.commit_all(script()).await;
-    assert!(store.chain(&author.thread).await.unwrap().holds);
-    assert_sound(&store).await;
-}
-
-#[tokio::test]
-async fn a_changed_byte_in_an_erased_block_is_found() {
-    for column in ["body", "erased"] {
-        let (_directory, path) = place();
-        let store = open(&path);
-        let mut author = write(&store, "t", 3).await;
-        remove(&mut author).await;
-        store.erase_removed(&author.thread).await.unwrap();
-        store.close().await.unwrap();
-        let conn = Connection::open(&path).unwrap();
-        let sql = format!(
-            "UPDATE thread_blocks SET {column} =
-                 CAST(substr({column}, 1, 40) || x'7e' || substr({column}, 42) AS BLOB)
-             WHERE erased IS NOT NULL"
-        );
-        assert!(conn.execute(&sql, []).unwrap() > 0);
-        drop(conn);
-        let store = open(&path);
-        assert!(
-            !store.chain(&author.thread).await.unwrap().holds,
-            "{column}"
-        );
-        assert!(!store.check().await.unwrap().is_empty(), "{column}");
-        let read = store
-            .read(&author.thread, Seq::ZERO, 1000, Filter::All)
-            .await;
-        assert!(read.is_err(), "{column}");
-    }
-}
-
-#[tokio::test]
-async fn what_a_fork_still_shows_is_not_erased() {
-    let (_directory, path) = place();
-    let store = open(&path);
-    let mut author = write(&store, "t", 3).await;
-    let shared: Arc<dyn store::Store> = store.clone();
-    let mut fork = NewThread::new("fork", Some("fork"));
-    fork.fork = Some(timeline::Fork {
-        thread_id: author.thread.clone(),
-        seq: author.tail,
-    });
-    Author::new(&shared, "acme", fork).await;
-    remove(&mut author).await;
-    let erased = store.erase_removed(&author.thread).await.unwrap();
-    assert_eq!(
-        (erased.entries, erased.blocks, erased.shown_by_forks),
-        (0, 0, 2)
-    );
-    store.delete(&acme(), &"fork".into()).await.unwrap();
-    let erased = store.erase_removed(&author.thread).await.unwrap();
-    assert_eq!((erased.entries, erased.shown_by_forks), (2, 0));
-    let again = store.erase_removed(&author.thread).await.unwrap();
-    assert_eq!((again.entries, again.blocks), (0, 0));
-    assert_sound(&store).await;
-}
-
-#[tokio::test]
-async fn an_entry_that_a_fork_removed_stays_in_its_parent() {
-    let (_directory, path) = place();
-    let store = open(&path);
-    let author = write(&store, "t", 3).await;
-    let shared: Arc<dyn store::Store> = store.clone();
-    let mut fork = NewThread::new("fork", Some("fork"));
-    fork.fork = Some(timeline::Fork {
-        thread_id: author.thread.clone(),
-        seq: author.tail,
-    });
-    let mut fork = Author::new(&shared, "acme", fork).await;
-    let what = Removed::Item("t-item".into());
-    fork.commit(Command::Remove { what }).await;
-    assert_eq!(
-        store.with_removed(&acme()).await.unwrap(),
-        [fork.thread.clone()]
-    );
-    let erased = store.erase_removed(&fork.thread).await.unwrap();
-    assert_eq!(
-        (erased.entries, erased.blocks, erased.in_parents),
-        (0, 0, 1)
-    );
-    assert_eq!(left(&path, [&secret("t", "message")]).len(), 1);
-    assert_sound(&store).await;
-}
-
-/// A summary of the run of a thread.
-fn compaction(author: &Author, id: &str) -> Compaction {
-    let name = author.thread.to_string();
-    let state: Payload = json!({"note": secret(&name, &format!("{id}state"))}).into();
-    Compaction {
-        id: id.into(),
-        execution_id: format!("{name}-execution").into(),
-        through: author.tail,
-        summary: text(&secret(&name, &format!("{id}summary")), 9),
-        author: SummaryAuthor::default(),
-        replaced: Replaced::default(),
-        agent_states: BTreeMap::from([("demo".to_owned(), state)]),
-    }
-}
-
-#[tokio::test]
-async fn the_summary_of_a_withdrawn_compaction_is_erased() {
-    let (_directory, path) = place();
-    let store = open(&path);
-    let mut author = write(&store, "t", 3).await;
-    for id in ["one", "two"] {
-        let compaction = compaction(&author, id);
-        author.commit(Command::Compact { compaction }).await;
-    }
-    assert_eq!(store.with_removed(&acme()).await.unwrap(), []);
-    let made = store.compactions(&author.thread, Seq(u64::MAX), 9).await;
-    let what = Removed::Compaction("two".into());
-    author.commit(Command::Remove { what }).await;
-    let thread = author.thread.clone();
-    assert_eq!(
-        store.with_removed(&acme()).await.unwrap(),
-        std::slice::from_ref(&thread)
-    );
-    let before = store.chain(&thread).await.unwrap();
-    let secrets = |id: &str| ["summary", "state"].map(|kind| secret("t", &format!("{id}{kind}")));
-    let samples = store.samples_of_removed(&thread).await.unwrap();
-    assert!(samples.texts() >= 2);
-
-    let erased = store.erase_removed(&thread).await.unwrap();
-
-    assert_eq!((erased.entries, erased.blocks), (1, 1));
-    store.reclaim().await.unwrap();
-    assert_eq!(store.search_for(Arc::new(samples)).await.unwrap().left, 0);
-    assert_eq!(left(&path, &secrets("two")), Vec::<&String>::new());
-    assert_eq!(left(&path, &secrets("one")).len(), 2);
-    let after = store.chain(&thread).await.unwrap();
-    assert_eq!((after.holds, after.end), (true, before.end));
-    let found = store.compactions(&thread, Seq(u64::MAX), 9).await.unwrap();
-    assert_eq!(found, made.unwrap());
-    let read = store.read(&thread, Seq(found[0].0 - 1), 1, Filter::Facts);
-    let Event::ChunkEmitted {
-        data: Some(data), ..
-    } = &read.await.unwrap()[0].record.event
-    else {
-        panic!("the compaction is no chunk");
-    };
-    let compaction: Compaction = data.read().unwrap();
-    assert_eq!(
-        (compaction.id.as_str(), &*compaction.summary),
-        ("two", ERASED)
-    );
-    assert!(compaction.agent_states.is_empty());
-    assert_sound(&store).await;
-}
-
-#[tokio::test]
-async fn a_tenants_objects_and_checkpoints_are_erased_with_its_threads() {
-    let (_directory, path) = place();
-    let store = open(&path);
-    write(&store, "t", 3).await;
-    for tenant in ["acme", "globex"] {
-        let file = NewObject {
-            kind: "file".into(),
-            id: "f".into(),
-            created_at: Timestamp::UNIX_EPOCH,
-            json: "{}".to_owned(),
-            content: Some(secret(tenant, "file").repeat(500).into_bytes()),
-            thread: None,
-            is_limited: false,
-        };
-        store.objects().put(&tenant.into(), file).await.unwrap();
-        let about = CheckpointRow {
-            session_id: "s".into(),
-            checkpoint_id: "c".into(),
-            timestamp: Timestamp::UNIX_EPOCH,
-            step: 1,
-            agent_id: None,
-        };
-        let state = json!({"note": secret(tenant, "checkpoint")}).to_string();
-        store
-            .checkpoints()
-            .save(&tenant.into(), about, state)
-            .await
-            .unwrap();
-    }
-    let of = |tenant| [secret(tenant, "file"), secret(tenant, "checkpoint")];
-    let (gone, stays) = (of("acme"), of("globex"));
-    let samples = store.samples_of_tenant(&acme()).await.unwrap();
-    assert_eq!(left(&path, &gone).len(), 2);
-    store.delete(&acme(), &"t".into()).await.unwrap();
-    let erased = store.erase_tenant(&acme()).await.unwrap();
-    assert_eq!((erased.objects, erased.checkpoints), (1, 1));
-    store.reclaim().await.unwrap();
-    assert_eq!(left(&path, &gone), Vec::<&String>::new());
-    assert_eq!(left(&path, &stays).len(), 2);
-    let searched = store.search_for(Arc::new(samples)).await.unwrap();
-    assert_eq!(searched.left, 0, "{searched:?}");
-    let usage = store.usage().await.unwrap();
-    let tenants: Vec<_> = usage.iter().map(|(tenant, _)| tenant.as_str()).collect();
-    assert_eq!(tenants, ["globex"]);
-    assert_sound(&store).await;
-}
-
-#[tokio::test]
-async fn content_that_stays_elsewhere_is_reported_as_shared() {
-    let (_directory, path) = place();
-    let store = open(&path);
-    let mut author = write(&store, "t", 3).await;
-    // The full-text index has the names in small letters only, the threads in their spelling only.
-    let said = format!("HttpServletRequestWrapper {}", secret("t", "message"));
-    let said = json!([{"type": "input_text", "text": said}]);
-    let item = NewItem::user("name", said.clone().into());
-    author.commit(Command::Record { item }).await;
-    let mut other = written(&store, "quotes", vec![]).await;
-    let item = NewItem::user("quote", said.into());
-    other.commit(Command::Record { item }).await;
-    remove(&mut author).await;
-    let what = Removed::Item("name".into());
-    author.commit(Command::Remove { what }).await;
-    let samples = store.samples_of_removed(&author.thread).await.unwrap();
-    store.erase_removed(&author.thread).await.unwrap();
-    store.reclaim().await.unwrap();
-    let Searched {
-        left,
-        shared,
-        shared_in,
-        ..
-    } = store.search_for(Arc::new(samples)).await.unwrap();
-    assert_eq!(left, 0);
-    assert!(shared > 0);
-    let quoted = "thread_blocks.body of thread quotes".to_owned();
-    assert!(shared_in.contains(&quoted), "{shared_in:?}");
 }
 
 #[tokio::test]
@@ -710,7 +394,7 @@ async fn bytes_that_are_left_in_the_file_are_found() {
     let store = open(&path);
     let author = write(&store, "t", 3).await;
     let samples = store.samples_of_thread(&author.thread).await.unwrap();
-    store.delete(&acme(), &author.thread).await.unwrap();
+    store.delete(&acme(), &author.thread, None).await.unwrap();
     // Not yet emptied: the log has everything.
     let searched = store.search_for(Arc::new(samples.clone())).await.unwrap();
     assert!(searched.left > 10, "{searched:?}");
@@ -776,29 +460,6 @@ async fn a_backup_after_an_erasure_is_full_and_restores_the_erased_blocks() {
     );
     let removed: Vec<_> = REMOVED.iter().map(|kind| secret("t", kind)).collect();
     assert_eq!(left(&to, &removed), Vec::<&String>::new());
-}
-
-#[tokio::test]
-async fn an_erased_thread_is_exported_and_imported_with_its_chain() {
-    let (directory, path) = place();
-    let store = open(&path);
-    let mut author = write(&store, "t", 3).await;
-    remove(&mut author).await;
-    store.erase_removed(&author.thread).await.unwrap();
-    let mut lines = Vec::new();
-    export_tenant(&path, None, "acme", &mut lines).unwrap();
-    let to = directory.path().join("imported/loomline.db");
-    std::fs::create_dir(to.parent().unwrap()).unwrap();
-    let mut from = std::io::Cursor::new(lines);
-    import_tenant(&to, &SqliteOptions::default(), &mut from).unwrap();
-    let imported = open(&to);
-    assert_sound(&imported).await;
-    let chain = imported.chain(&author.thread).await.unwrap();
-    assert!(chain.holds);
-    assert_eq!(
-        chain.blocks,
-        store.chain(&author.thread).await.unwrap().blocks
-    );
 }
 
 #[tokio::test]

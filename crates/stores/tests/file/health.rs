@@ -2,6 +2,7 @@
 
 use super::{open, place, written};
 use loomline_stores::StoreHealth;
+use loomline_stores::Upkeep as _;
 use rusqlite::Connection;
 use std::io::{Seek, SeekFrom, Write};
 use std::time::Duration;
@@ -18,7 +19,7 @@ async fn failing_commits_are_reported_until_one_succeeds() {
     // Whoever holds the write lock makes commits fail.
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let failed = store.claim(&author.thread).await;
+    let failed = store.append(author.append_with(Vec::new())).await;
     assert!(matches!(failed, Err(StoreError::Failed(_))), "{failed:?}");
     let activity = store.activity();
     assert_eq!(activity.health, StoreHealth::CommitsFail);
@@ -29,7 +30,7 @@ async fn failing_commits_are_reported_until_one_succeeds() {
     // Nobody has to write anything: a commit is tried.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     assert_eq!(store.health().await, StoreHealth::Healthy);
-    store.claim(&author.thread).await.unwrap();
+    store.append(author.append_with(Vec::new())).await.unwrap();
 }
 
 #[tokio::test]

@@ -2,11 +2,12 @@
 
 use super::{open, place, written};
 use jiff::Timestamp;
-use loomline_stores::{ChainEnd, Compared, Remedy};
+use loomline_stores::Remedy;
+use loomline_stores::Upkeep as _;
 use rusqlite::Connection;
 use store::objects::NewObject;
 use store::suite::script;
-use store::suite::script::{keep, script_of_answers};
+use store::suite::script::keep;
 use store::{EventLog as _, Filter, Store as _, StoreError, ThreadTable as _, Token};
 use timeline::Seq;
 
@@ -164,39 +165,4 @@ async fn a_rebuild_restores_a_changed_title() {
     store.rebuild_tables().await.unwrap();
     assert_eq!(store.row(&author.thread).await.unwrap(), row);
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
-}
-
-#[tokio::test]
-async fn a_thread_is_compared_with_its_seal() {
-    let (_directory, path) = place();
-    let store = open(&path);
-    let mut author = written(&store, "t", script_of_answers()).await;
-    let before = store.chain_ends().await.unwrap().remove(0);
-    let chain = store.chain(&author.thread).await.unwrap();
-    assert!(chain.holds && chain.end == before);
-    author.commit(keep("more")).await;
-    let after = store.chain_ends().await.unwrap().remove(0);
-    let compared = async |sealed: &ChainEnd| store.compare(sealed.clone()).await.unwrap();
-    assert_eq!(compared(&before).await, Compared::Continues);
-    assert_eq!(compared(&after).await, Compared::Continues);
-    let later = ChainEnd {
-        tail: after.tail + 1,
-        ..after.clone()
-    };
-    assert_eq!(compared(&later).await, Compared::Older(after.tail));
-    let other = ChainEnd {
-        sum: [0; 16],
-        ..before.clone()
-    };
-    assert_eq!(compared(&other).await, Compared::Differs);
-    let gone = ChainEnd {
-        thread: "gone".into(),
-        ..before
-    };
-    assert_eq!(compared(&gone).await, Compared::Missing);
-    let conn = Connection::open(&path).unwrap();
-    conn.execute("UPDATE thread_blocks SET epoch = 9 WHERE first = 1", [])
-        .unwrap();
-    let chain = store.chain(&author.thread).await.unwrap();
-    assert_eq!((chain.holds, chain.blocks.len()), (false, 1));
 }

@@ -1,5 +1,4 @@
 //! What is the SQLite store's own: its file, its links, its tables, its traces.
-#![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod access;

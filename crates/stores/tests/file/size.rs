@@ -2,10 +2,11 @@
 
 use super::{open, place};
 use jiff::Timestamp;
+use loomline_stores::Upkeep as _;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::path::Path;
-use store::{Append, NewRecord, Store};
+use store::{Append, NewRecord, Ownership, Store};
 use timeline::{Command, Ending, NewChunk, NewItem, NewThread, Seq, State, StepOutcome, Trigger};
 
 /// The ids of a thread, as the runtime makes them.
@@ -81,14 +82,15 @@ async fn plain_run(store: &dyn Store, n: u32, n_deltas: u32) {
     };
     let first = records(vec![create, start]);
     let tail = Seq(first.len() as u64);
-    let created = store.get_or_create(&"acme".into(), first, None).await;
+    let created = store.get_or_create(&"acme".into(), first, None, None).await;
     let append = Append {
         thread: id,
-        epoch: created.unwrap().claim.unwrap(),
+        epoch: created.unwrap().epoch.unwrap(),
         tail,
         records: records(end_of_run),
         token: None,
         is_limited: true,
+        ownership: Ownership::Keep,
         unmoved: Vec::new(),
     };
     store.append(append).await.unwrap();

@@ -2,6 +2,7 @@
 
 use super::{dump, open, place, stored_rows, written};
 use jiff::{SignedDuration, Timestamp};
+use loomline_stores::Upkeep as _;
 use rusqlite::{Connection, ErrorCode};
 use std::sync::Arc;
 use store::suite::script::{item, start};

@@ -119,22 +119,6 @@ async fn an_imported_tenant_is_exported_as_the_same_lines() {
 }
 
 #[tokio::test]
-async fn a_tenant_that_is_there_already_is_refused() {
-    let (_directory, path) = filled().await;
-    let (text, _) = exported(&path);
-    let before = dump(&path);
-    let refused = import(&path, &text);
-    let expected = matches!(
-        refused,
-        Err(TransferError::Store(
-            StoreError::Duplicate(_) | StoreError::KeyTaken(_)
-        ))
-    );
-    assert!(expected, "{refused:?}");
-    assert_eq!(dump(&path), before);
-}
-
-#[tokio::test]
 async fn a_cut_or_changed_export_writes_nothing() {
     let (_directory, path) = filled().await;
     let (text, _) = exported(&path);
@@ -158,18 +142,6 @@ async fn a_cut_or_changed_export_writes_nothing() {
         );
         assert!(!to.exists());
     }
-}
-
-#[tokio::test]
-async fn a_tenant_without_data_is_not_exported() {
-    let (_directory, path) = filled().await;
-    let mut text = Vec::new();
-    let refused = export_tenant(&path, None, "nobody", &mut text);
-    assert!(
-        matches!(refused, Err(TransferError::NoTenant(_))),
-        "{refused:?}"
-    );
-    assert_eq!(text, b"");
 }
 
 #[tokio::test]

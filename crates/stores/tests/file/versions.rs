@@ -112,7 +112,10 @@ async fn a_migrated_store_equals_one_that_was_written_now() {
     for (id, records) in logs {
         let id: ThreadId = id.as_str().into();
         let tenant = migrated.row(&id).await.unwrap().tenant;
-        written.get_or_create(&tenant, records, None).await.unwrap();
+        written
+            .get_or_create(&tenant, records, None, None)
+            .await
+            .unwrap();
         let [ours, theirs] = [&migrated, &written];
         let [ours, theirs] = [ours.head(&id).await, theirs.head(&id).await].map(Result::unwrap);
         assert_eq!((ours.tail, ours.last_at), (theirs.tail, theirs.last_at));

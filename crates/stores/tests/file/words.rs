@@ -2,6 +2,7 @@
 
 use super::version_9::{WITHOUT_V8, write_version_9};
 use super::{dump, open, place, written};
+use loomline_stores::Upkeep as _;
 use loomline_stores::{SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 use serde_json::json;
@@ -137,7 +138,10 @@ async fn a_deleted_thread_leaves_none_of_its_words_in_the_file() {
     drop(conn);
     assert!(has(spelled) && has(indexed));
 
-    store.delete(&"acme".into(), &author.thread).await.unwrap();
+    store
+        .delete(&"acme".into(), &author.thread, None)
+        .await
+        .unwrap();
     store.close().await.unwrap();
 
     assert!(!has(indexed));

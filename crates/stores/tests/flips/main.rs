@@ -2,7 +2,6 @@
 //!
 //! `LOOMLINE_FLIPS` is the number of changes, `LOOMLINE_FLIP_FROM` the seed of the first, `LOOMLINE_FLIP` that of a
 //! single one; see `scripts/soak-flips`.
-#![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 #![allow(
     clippy::disallowed_methods,

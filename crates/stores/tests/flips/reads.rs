@@ -1,6 +1,7 @@
 //! Everything that a store serves.
 
 use loomline_stores::SqliteStore;
+use loomline_stores::Upkeep as _;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use store::objects::ObjectPage;

@@ -171,7 +171,10 @@ async fn second_half(store: &Arc<SqliteStore>) {
         .await;
     let mut deleted = author(store, "acme", NewThread::new("deleted", Some("deleted"))).await;
     deleted.commit_all(script()).await;
-    store.delete(&"acme".into(), &deleted.thread).await.unwrap();
+    store
+        .delete(&"acme".into(), &deleted.thread, None)
+        .await
+        .unwrap();
     object(
         store,
         "file",

@@ -7,7 +7,7 @@ use loomline_stores::{
 };
 use std::path::Path;
 use store::suite::script::{first, record, tenant};
-use store::{Append, EventLog as _, Filter, Store as _, StoreError, ThreadTable as _};
+use store::{Append, EventLog as _, Filter, Ownership, Store as _, StoreError, ThreadTable as _};
 use timeline::{Command, NewItem, NewThread, Seq, ThreadId};
 
 const THREAD: &str = "backed-up";
@@ -30,26 +30,30 @@ async fn write(path: &Path) -> Seq {
     let thread = ThreadId::from(THREAD);
     if let Err(StoreError::NotFound) = store.row(&thread).await {
         let records = first(NewThread::new(THREAD, Some(THREAD)), Timestamp::UNIX_EPOCH);
-        store.get_or_create(&tenant(), records, None).await.unwrap();
+        store
+            .get_or_create(&tenant(), records, None, None)
+            .await
+            .unwrap();
     }
-    let claim = store.claim(&thread).await.unwrap();
+    let head = store.head(&thread).await.unwrap();
     let content = serde_json::json!([{"type": "input_text", "text": "x".repeat(3_000)}]);
-    let item = NewItem::user(format!("item-{}", claim.head.tail), content.into());
-    let at = claim.head.last_at;
-    let events = claim.head.state.decide(Command::Record { item }, at);
+    let item = NewItem::user(format!("item-{}", head.tail), content.into());
+    let at = head.last_at;
+    let events = head.state.decide(Command::Record { item }, at);
     let records = events.unwrap().into_iter();
     let append = Append {
         thread,
-        epoch: claim.epoch,
-        tail: claim.head.tail,
+        epoch: head.epoch,
+        tail: head.tail,
         records: records.map(|event| record(event, at)).collect(),
         token: None,
         is_limited: true,
+        ownership: Ownership::Keep,
         unmoved: Vec::new(),
     };
-    let tail = store.append(append).await.unwrap();
+    let appended = store.append(append).await.unwrap();
     store.close().await.unwrap();
-    tail
+    appended.tail
 }
 
 /// The numbers of the backups that the process has acknowledged, with the ends of the log.

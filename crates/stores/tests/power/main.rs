@@ -6,7 +6,7 @@
 //! `LOOMLINE_POWER_SEED=<n> cargo test -p loomline-stores --test power` runs that store alone. The seed
 //! decides what is written, at which operation the power is lost, and the fate of each sector. Which of the
 //! concurrent requests share a commit is up to the scheduler.
-#![cfg(all(feature = "sqlite", target_os = "linux"))]
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 #![allow(clippy::print_stdout, reason = "seeds and counts")]
 

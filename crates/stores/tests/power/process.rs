@@ -10,7 +10,9 @@ use std::sync::Arc;
 use store::objects::NewObject;
 use store::suite::rolled;
 use store::suite::script::{first, record, tenant};
-use store::{Append, EventLog as _, NewRecord, Store as _, StoreError, ThreadTable as _, Token};
+use store::{
+    Append, EventLog as _, NewRecord, Ownership, Store as _, StoreError, ThreadTable as _, Token,
+};
 use timeline::{Command, NewItem, NewThread, Seq, ThreadId};
 use tokio::task::JoinSet;
 
@@ -43,13 +45,13 @@ async fn write_thread(store: Arc<SqliteStore>, name: String, mut random: fastran
         let tail = records.len();
         announce(&name, Seq::ZERO, &records);
         let token = token(Seq::ZERO);
-        let created = store.get_or_create(&tenant(), records, token).await;
+        let created = store.get_or_create(&tenant(), records, token, None).await;
         assert!(created.unwrap().is_new());
         say(&format!("appended\t{name}\t{tail}"));
     }
-    let claim = store.claim(&thread).await.unwrap();
-    let (mut state, mut tail) = (claim.head.state, claim.head.tail);
-    let mut at = claim.head.last_at;
+    let head = store.head(&thread).await.unwrap();
+    let (mut state, mut tail) = (head.state, head.tail);
+    let mut at = head.last_at;
     // Each number gives the ids of one command only: a log that grew has left these behind.
     let n = u32::try_from(tail.0).unwrap() * 100;
     let commands = rolled(random.u64(1..), n..n + random.u32(1..50));
@@ -74,14 +76,15 @@ async fn write_thread(store: Arc<SqliteStore>, name: String, mut random: fastran
         announce(&name, tail, &records);
         let append = Append {
             thread: thread.clone(),
-            epoch: claim.epoch,
+            epoch: head.epoch,
             tail,
             records,
             token: token(tail),
             is_limited: true,
+            ownership: Ownership::Keep,
             unmoved: Vec::new(),
         };
-        tail = store.append(append).await.unwrap();
+        tail = store.append(append).await.unwrap().tail;
         say(&format!("appended\t{name}\t{tail}"));
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::known::{KINDS, Known, KnownLog, KnownObject, content_of, json_of};
 use crate::process::token;
+use loomline_stores::Upkeep as _;
 use loomline_stores::{SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 use rusqlite::types::Value;

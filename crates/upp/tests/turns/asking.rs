@@ -1,6 +1,6 @@
 //! What the model is asked, and what it can't be.
 
-use crate::support::{ALL, Listed, answer, none, options, tool};
+use crate::support::{Listed, answer, none, options, tool};
 use futures_util::{StreamExt, stream};
 use loomline_upp::{
     Capabilities, Code, Error, Llm, LlmOptions, Media, MediaSource, Message, MessageOptions, Model,
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 #[tokio::test]
 async fn a_thread_or_a_list_is_the_history_and_each_input_its_own_message() {
-    let model = Listed::new(ALL, (0..4).map(|_| answer("ok", &[])));
+    let model = Listed::new(Capabilities::ALL, (0..4).map(|_| answer("ok", &[])));
     let llm = Llm::new(options(&model)).unwrap();
     let mut thread = Thread::new();
     thread.user("one").assistant("two");
@@ -46,7 +46,7 @@ async fn a_thread_or_a_list_is_the_history_and_each_input_its_own_message() {
 
 #[tokio::test]
 async fn what_is_told_to_the_model_is_passed_unchanged() {
-    let model = Listed::new(ALL, [answer("ok", &[])]);
+    let model = Listed::new(Capabilities::ALL, [answer("ok", &[])]);
     let mut options = options(&model);
     options.system = Some("be brief".into());
     options.params = json!({"temperature": 0.5, "unheard_of": [1]})
@@ -84,7 +84,7 @@ fn structure_and_tools_need_a_model_that_can() {
 async fn a_model_that_can_not_stream_still_generates() {
     let can = Capabilities {
         streaming: false,
-        ..ALL
+        ..Capabilities::ALL
     };
     let model = Listed::new(can, [answer("ok", &[])]);
     let llm = Llm::new(options(&model)).unwrap();
@@ -134,7 +134,7 @@ async fn the_error_of_a_provider_is_given_back_as_it_is() {
             "test"
         }
         fn capabilities(&self) -> Capabilities {
-            ALL
+            Capabilities::ALL
         }
         fn stream(&self, _: Request) -> ModelStream {
             let mut error = Error::new(Code::ContentFiltered, "test", "no");

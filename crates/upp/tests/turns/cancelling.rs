@@ -1,16 +1,19 @@
 //! Turns that are cancelled.
 
-use crate::support::{ALL, Listed, answer, none, options, tool};
+use crate::support::{Listed, answer, none, options, tool};
 use futures_util::{FutureExt, StreamExt};
 use loomline_upp::Signal;
-use loomline_upp::{Code, Llm, StreamEvent, TurnEvent};
+use loomline_upp::{Capabilities, Code, Llm, StreamEvent, TurnEvent};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 #[tokio::test(start_paused = true)]
 async fn cancelling_reaches_running_tools_and_starts_no_other() {
-    let model = Listed::new(ALL, [answer("", &[("a", "waits"), ("b", "asks")])]);
+    let model = Listed::new(
+        Capabilities::ALL,
+        [answer("", &[("a", "waits"), ("b", "asks")])],
+    );
     let heard: Arc<Mutex<Option<Signal>>> = Arc::default();
     let keeps = Arc::clone(&heard);
     let mut options = options(&model);
@@ -37,7 +40,7 @@ async fn cancelling_reaches_running_tools_and_starts_no_other() {
 
 #[tokio::test]
 async fn a_call_that_has_not_started_when_the_turn_is_cancelled_never_does() {
-    let model = Listed::new(ALL, [answer("", &[("a", "t"), ("b", "t")])]);
+    let model = Listed::new(Capabilities::ALL, [answer("", &[("a", "t"), ("b", "t")])]);
     let mut options = options(&model);
     options.tools = vec![tool("t", async |_| panic!("it ran"))];
     let signal = CancellationToken::new();
@@ -59,7 +62,7 @@ async fn a_call_that_has_not_started_when_the_turn_is_cancelled_never_does() {
 
 #[tokio::test]
 async fn cancelling_ends_a_model_call_that_does_not_listen() {
-    let model = Listed::new(ALL, []);
+    let model = Listed::new(Capabilities::ALL, []);
     let llm = Llm::new(options(&model)).unwrap();
     let signal = CancellationToken::new();
     let (outcome, ()) = tokio::join!(llm.generate_until(none(), ["hi"], signal.clone()), async {
@@ -78,7 +81,7 @@ async fn cancelling_ends_a_model_call_that_does_not_listen() {
 
 #[tokio::test]
 async fn dropping_a_stream_cancels_the_model_call_and_the_tools() {
-    let model = Listed::new(ALL, []);
+    let model = Listed::new(Capabilities::ALL, []);
     let llm = Llm::new(options(&model)).unwrap();
     let mut stream = llm.stream(none(), ["hi"]);
     assert!(stream.next().await.unwrap().is_ok());
@@ -89,7 +92,7 @@ async fn dropping_a_stream_cancels_the_model_call_and_the_tools() {
 
     let heard: Arc<Mutex<Option<Signal>>> = Arc::default();
     let keeps = Arc::clone(&heard);
-    let model = Listed::new(ALL, [answer("", &[("a", "t")])]);
+    let model = Listed::new(Capabilities::ALL, [answer("", &[("a", "t")])]);
     let mut options = options(&model);
     options.tools = vec![tool("t", move |context| {
         *keeps.lock().unwrap() = Some(context.signal);

@@ -1,9 +1,10 @@
 //! Rounds of tools, and the turn that comes of them.
 
-use crate::support::{ALL, Listed, answer, none, options, tool};
+use crate::support::{Listed, answer, none, options, tool};
 use futures_util::{FutureExt, StreamExt};
 use loomline_upp::{
-    Arguments, BeforeCall, Code, Llm, Message, StopReason, ToolFailure, ToolUseStrategy, TurnEvent,
+    Arguments, BeforeCall, Capabilities, Code, Llm, Message, StopReason, ToolFailure,
+    ToolUseStrategy, TurnEvent,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -15,7 +16,7 @@ async fn data_counts_only_when_a_structure_was_given() {
         response.data = Some(json!(42));
         response
     };
-    let model = Listed::new(ALL, [sniffed(), answer("done", &[])]);
+    let model = Listed::new(Capabilities::ALL, [sniffed(), answer("done", &[])]);
     let mut with_tool = options(&model);
     with_tool.tools = vec![tool("t", async |_| Ok(json!("ran")))];
     let turn = Llm::new(with_tool.clone()).unwrap();
@@ -23,7 +24,7 @@ async fn data_counts_only_when_a_structure_was_given() {
     assert_eq!((turn.cycles, turn.tool_executions.len()), (2, 1));
     assert_eq!(turn.data, None);
     // With one, the answer is there, whatever tool the model names beside it.
-    let model = Listed::new(ALL, [sniffed()]);
+    let model = Listed::new(Capabilities::ALL, [sniffed()]);
     with_tool.model = model;
     with_tool.structure = Some(json!({"type": "object"}));
     let turn = Llm::new(with_tool).unwrap();
@@ -35,7 +36,7 @@ async fn data_counts_only_when_a_structure_was_given() {
 async fn a_turn_sums_the_usage_of_its_cycles_and_tells_why_it_stopped() {
     let mut last = answer("cut", &[]);
     last.stop_reason = StopReason::MaxTokens;
-    let model = Listed::new(ALL, [answer("", &[("c", "t")]), last]);
+    let model = Listed::new(Capabilities::ALL, [answer("", &[("c", "t")]), last]);
     let mut options = options(&model);
     options.tools = vec![tool("t", async |_| Ok(Value::Null))];
     let llm = Llm::new(options).unwrap();
@@ -53,7 +54,7 @@ async fn a_turn_sums_the_usage_of_its_cycles_and_tells_why_it_stopped() {
 #[tokio::test(start_paused = true)]
 async fn one_message_holds_all_results_in_call_order_and_executions_are_in_completion_order() {
     let calls = [("a", "slow"), ("b", "fast"), ("c", "ghost")];
-    let model = Listed::new(ALL, [answer("", &calls), answer("done", &[])]);
+    let model = Listed::new(Capabilities::ALL, [answer("", &calls), answer("done", &[])]);
     let mut options = options(&model);
     options.tools = vec![
         tool("slow", async |_| {
@@ -97,7 +98,10 @@ async fn one_message_holds_all_results_in_call_order_and_executions_are_in_compl
 
 #[tokio::test]
 async fn the_events_of_each_cycle_come_in_order_and_the_turn_last() {
-    let model = Listed::new(ALL, [answer("", &[("c", "t")]), answer("done", &[])]);
+    let model = Listed::new(
+        Capabilities::ALL,
+        [answer("", &[("c", "t")]), answer("done", &[])],
+    );
     let mut options = options(&model);
     options.tools = vec![tool("t", async |_| Ok(Value::Null))];
     let llm = Llm::new(options).unwrap();
@@ -129,7 +133,7 @@ async fn the_events_of_each_cycle_come_in_order_and_the_turn_last() {
 
 #[tokio::test]
 async fn a_failing_approval_ends_the_generation() {
-    let model = Listed::new(ALL, [answer("", &[("c", "t")])]);
+    let model = Listed::new(Capabilities::ALL, [answer("", &[("c", "t")])]);
     let mut options = options(&model);
     let never = tool("t", async |_| panic!("it ran"));
     options.tools =
@@ -142,7 +146,10 @@ async fn a_failing_approval_ends_the_generation() {
 
 #[tokio::test]
 async fn a_denied_call_is_told_to_the_model_and_recorded() {
-    let model = Listed::new(ALL, [answer("", &[("c", "t")]), answer("fine", &[])]);
+    let model = Listed::new(
+        Capabilities::ALL,
+        [answer("", &[("c", "t")]), answer("fine", &[])],
+    );
     let mut options = options(&model);
     let never = tool("t", async |_| panic!("it ran"));
     options.tools = vec![never.with_approval(|_| async { Ok(false) }.boxed())];
@@ -165,7 +172,7 @@ fn a_before_hook_that_says_nothing_lets_the_call_proceed() {
 async fn the_model_is_asked_again_after_each_round_up_to_the_limit() {
     for (limit, outcome) in [(2, Ok(3)), (1, Err(Code::InvalidRequest)), (0, Ok(1))] {
         let round = || answer("", &[("c", "t")]);
-        let model = Listed::new(ALL, [round(), round(), answer("done", &[])]);
+        let model = Listed::new(Capabilities::ALL, [round(), round(), answer("done", &[])]);
         let mut options = options(&model);
         options.tools = vec![tool("t", async |_| Ok(Value::Null))];
         options.tool_strategy = ToolUseStrategy::default().with_max_iterations(Some(limit));
@@ -183,7 +190,7 @@ async fn a_call_that_was_cut_off_is_told_to_the_model_and_not_run() {
     let mut cut = answer("", &[("c", "t")]);
     cut.message.tool_calls[0].arguments = Arguments::from_text("{\"path\": \"/tm");
     cut.stop_reason = StopReason::MaxTokens;
-    let model = Listed::new(ALL, [cut, answer("fine", &[])]);
+    let model = Listed::new(Capabilities::ALL, [cut, answer("fine", &[])]);
     let mut options = options(&model);
     options.tools = vec![tool("t", async |_| panic!("it ran"))];
     let llm = Llm::new(options).unwrap();

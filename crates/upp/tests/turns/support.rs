@@ -11,16 +11,6 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-pub(crate) const ALL: Capabilities = Capabilities {
-    streaming: true,
-    tools: true,
-    structured_output: true,
-    image_input: true,
-    document_input: true,
-    video_input: true,
-    audio_input: true,
-};
-
 /// Answers from a list and keeps the requests. Without an answer, it never ends.
 pub(crate) struct Listed {
     can: Capabilities,

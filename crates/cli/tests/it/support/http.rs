@@ -72,6 +72,32 @@ pub(crate) fn get(server: &Server, path: &str, accept: &str) -> Answer {
     )
 }
 
+/// A request with an API key.
+#[cfg(all(unix, feature = "postgres"))]
+pub(crate) fn get_as(server: &Server, path: &str, key: &str) -> Answer {
+    let request = agent().get(server.url(path));
+    let request = request.header("authorization", format!("Bearer {key}"));
+    answer(request.header("accept", "application/json").call())
+}
+
+/// Uploads a file with an API key.
+#[cfg(all(unix, feature = "postgres"))]
+pub(crate) fn upload(server: &Server, path: &str, file: &std::path::Path, key: &str) -> Answer {
+    let content = std::fs::read_to_string(file).unwrap();
+    let body = format!(
+        "--limit\r\ncontent-disposition: form-data; name=\"purpose\"\r\n\r\nassistants\r\n\
+         --limit\r\ncontent-disposition: form-data; name=\"file\"; filename=\"note.txt\"\r\n\
+         content-type: text/plain\r\n\r\n{content}\r\n--limit--\r\n"
+    );
+    let request = agent().post(server.url(path));
+    let request = request.header("content-type", "multipart/form-data; boundary=limit");
+    answer(
+        request
+            .header("authorization", format!("Bearer {key}"))
+            .send(body),
+    )
+}
+
 pub(crate) fn post(server: &Server, path: &str, body: &str, headers: &[(&str, &str)]) -> Answer {
     let mut request = agent()
         .post(server.url(path))

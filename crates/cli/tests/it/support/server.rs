@@ -28,6 +28,15 @@ impl Server {
         Self::spawn(command, data)
     }
 
+    /// Starts a program that may be of another version.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn start_program(program: &Path, data: &Path, config: &Path) -> Self {
+        let mut command = Command::new(program);
+        command.args(Self::arguments(data));
+        command.arg("--config").arg(config);
+        Self::spawn(command, data)
+    }
+
     /// Starts a server that a write beyond the largest size of a file does not end.
     #[cfg(target_os = "linux")]
     pub(crate) fn ignoring_size_signals(data: &Path) -> Self {
@@ -98,7 +107,8 @@ impl Server {
     pub(crate) fn stop(&mut self) {
         let pid = self.child.id().to_string();
         Command::new("kill").args(["-TERM", &pid]).status().unwrap();
-        assert!(self.child.wait().unwrap().success());
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "the server stopped with {status}");
     }
 
     /// Sends a signal by its name.
@@ -209,9 +219,17 @@ impl Drop for Server {
     }
 }
 
+/// How long a request may take.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+
 pub(crate) fn agent() -> ureq::Agent {
+    agent_for(PATIENCE)
+}
+
+/// An agent whose requests take at most this time.
+pub(crate) fn agent_for(time: Duration) -> ureq::Agent {
     ureq::Agent::config_builder()
-        .timeout_global(Some(Duration::from_mins(1)))
+        .timeout_global(Some(time))
         .build()
         .into()
 }

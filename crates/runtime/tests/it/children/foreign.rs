@@ -4,9 +4,9 @@ use crate::children::rig::{KEY, at_rest, children, fresh, message, say, tenant};
 use crate::children::waits::{Ran, asked, pending, three};
 use futures_util::StreamExt;
 use loomline_runtime as runtime;
-use runtime::{Below, Cursor, Import, Runtime, Until};
+use runtime::{Below, Cursor, Import, Runtime, RuntimeError, Until};
 use serde_json::json;
-use store::TenantId;
+use store::{StoreError, TenantId};
 use timeline::{
     Command, Ending, ExecutionId, ItemId, NewItem, OpenCall, OpenChild, OpenKind, Payload, Seq,
     StepId, StepOutcome, ThreadId, Trigger,
@@ -159,6 +159,18 @@ async fn a_fork_shows_the_children_of_its_ancestors_and_does_not_delete_them() {
         own: Seq::ZERO.into(),
         below: [(child.clone(), Seq::ZERO.into())].into(),
     };
+    // A reader with later events of a child than its log has is refused.
+    let tail = runtime.find(&tenant, &key).await.unwrap().tail;
+    let ahead = Cursor {
+        below: [(child.clone(), tail.next().into())].into(),
+        ..after.clone()
+    };
+    let refused = runtime.tree(&tenant, "fork", ahead, Until::Rest).await;
+    let refused = refused.map(drop).unwrap_err();
+    assert!(
+        matches!(&refused, RuntimeError::Store(StoreError::AheadOfLog { at, tail: end }) if (*at, *end) == (tail.next(), tail)),
+        "{refused}"
+    );
     for key in ["fork", "again"] {
         let shown = beneath(&runtime, key, after.clone()).await;
         assert!(shown.iter().any(|it| it.thread_id == child), "{key}");

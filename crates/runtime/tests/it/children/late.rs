@@ -17,9 +17,9 @@ use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::suite::Layer;
-use store::{Append, EventLog as _, Head, MemoryStore, Run, Store, StoreError};
+use store::{Append, Appended, EventLog as _, Head, MemoryStore, Run, Store, StoreError};
 use timeline::{
-    Command, Ending, ExecutionId, ExecutionStatus, Interruption, NewItem, Payload, Seq, ThreadId,
+    Command, Ending, ExecutionId, ExecutionStatus, Interruption, NewItem, Payload, ThreadId,
     Trigger,
 };
 use tokio::sync::Semaphore;
@@ -88,7 +88,7 @@ impl Layer for Slow {
         .boxed()
     }
 
-    fn append(&self, append: Append) -> BoxFuture<'_, Result<Seq, StoreError>> {
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended, StoreError>> {
         async move {
             if !append.unmoved.is_empty() {
                 self.pass(Held::Sleep).await;

@@ -27,7 +27,7 @@ async fn a_thread_that_is_deleted_while_it_is_looked_at_has_nothing_to_be_folded
     let tenant = "acme".into();
     let mut warms = pin!(desks.warm(&author.thread, author.tail));
     assert!(warms.as_mut().now_or_never().is_none());
-    store.delete(&tenant, &author.thread).await.unwrap();
+    store.delete(&tenant, &author.thread, None).await.unwrap();
     drop(held);
     warms.await.unwrap();
 }

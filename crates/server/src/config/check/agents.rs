@@ -3,18 +3,25 @@
 use super::links::Link;
 use super::names::Names;
 use super::{Checker, FindingSeverity};
-use crate::config::file::{Agent, Compaction, External};
+use crate::config::file::{Agent, Compaction, External, Worker};
 use crate::config::{
     AgentSettings, CompactionConfig, Config, ConfigError, ExternalTool, MiddlewareConfig,
     ModelConfig, StrategyConfig,
 };
+use runtime::WorkerPolicy;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
+use std::time::Duration;
 use toml::Spanned;
 
 /// The parameter with the limit of an answer, in tokens.
 const MAX_TOKENS: &str = "max_tokens";
+/// Maximum duration of a worker's lease, in seconds.
+const MAX_LEASE: u64 = 3600;
+/// Maximum time that a step waits for a worker, in seconds.
+const MAX_WAIT: u64 = 7 * 24 * 3600;
 
 /// Whether requests to a model have a limit of tokens, or need none.
 fn has_token_limit(model: &ModelConfig) -> bool {
@@ -60,11 +67,23 @@ impl Checker<'_> {
         config: &Config,
         agents: &BTreeSet<String>,
     ) -> Result<AgentSettings, ConfigError> {
-        let Some(model) = agent.model else {
-            let message = format!("the agent {name:?} needs a model, or is remote");
-            return Err(ConfigError::at(self.text, span, message));
-        };
-        self.known("model", &model, config.models.keys())?;
+        let worker = agent
+            .worker
+            .as_ref()
+            .map(|it| self.worker(it))
+            .transpose()?;
+        match (&agent.model, &agent.worker) {
+            (Some(model), None) => self.known("model", model, config.models.keys())?,
+            (None, Some(_)) => {}
+            (Some(model), Some(_)) => {
+                let message = "workers answer in place of a model, expected model or worker";
+                return Err(self.wrong(model, message));
+            }
+            (None, None) => {
+                let message = format!("the agent {name:?} needs a model or a worker, or is remote");
+                return Err(ConfigError::at(self.text, span, message));
+            }
+        }
         let mut names = Names::new(self, config);
         for tool in &agent.tools {
             names.tool(tool)?;
@@ -96,26 +115,30 @@ impl Checker<'_> {
             return Err(self.wrong(rounds, message));
         }
         let has_limit = agent.params.contains_key(MAX_TOKENS);
-        let is_limited = config
-            .models
-            .get(model.get_ref())
+        let by_name = |model: &Spanned<String>| config.models.get(model.get_ref());
+        let is_limited = agent
+            .model
+            .as_ref()
+            .and_then(by_name)
             .is_none_or(has_token_limit);
-        if !has_limit && !is_limited {
+        if let Some(model) = agent.model.as_ref().filter(|_| !has_limit && !is_limited) {
             let message = "the provider of this model requires a limit of tokens, so every call will fail; expected \
                 default_max_tokens of the model, or max_tokens in params";
             self.found(FindingSeverity::Warning, model.span(), message);
         }
         let middleware = agent.middleware.iter();
         let middleware = middleware.map(|layer| self.middleware(layer, config));
-        let compaction = agent.compaction.map(Spanned::into_inner);
-        let compaction = compaction.map(|it| self.compaction(it, model.get_ref(), config));
+        let model = agent.model.map(Spanned::into_inner);
+        let compaction = agent.compaction;
+        let compaction = compaction.map(|it| self.compaction(it, model.as_deref(), config));
         Ok(AgentSettings {
             compaction: compaction.transpose()?,
             tool_choice: tool_choice.transpose()?.unwrap_or_default(),
             middleware: middleware.collect::<Result<_, _>>()?,
             handoffs: self.handoffs(name, &agent.handoffs, agents)?,
-            model: model.into_inner(),
+            model: model.unwrap_or_default(),
             remote: None,
+            worker,
             description: agent.description,
             system: agent.system.map(Spanned::into_inner),
             system_file: agent.system_file.map(Spanned::into_inner),
@@ -128,6 +151,27 @@ impl Checker<'_> {
             structure: agent.structure.map(Spanned::into_inner),
             structure_file: agent.structure_file.map(Spanned::into_inner),
             params: agent.params,
+        })
+    }
+
+    fn worker(&self, worker: &Spanned<Worker>) -> Result<WorkerPolicy, ConfigError> {
+        let usual = WorkerPolicy::default();
+        let Worker {
+            lease_s,
+            wait_s,
+            max_lost_leases,
+        } = worker.get_ref();
+        let seconds = |place: &Option<Spanned<NonZeroU64>>, usual, max| match place {
+            None => Ok(usual),
+            Some(n) if n.get_ref().get() > max => {
+                Err(self.wrong(n, format!("expected at most {max} seconds")))
+            }
+            Some(n) => Ok(Duration::from_secs(n.get_ref().get())),
+        };
+        Ok(WorkerPolicy {
+            lease: seconds(lease_s, usual.lease, MAX_LEASE)?,
+            wait: seconds(wait_s, usual.wait, MAX_WAIT)?,
+            max_lost_leases: max_lost_leases.map_or(usual.max_lost_leases, NonZeroU32::get),
         })
     }
 
@@ -179,18 +223,22 @@ impl Checker<'_> {
 
     fn compaction(
         &self,
-        compaction: Compaction,
-        of_agent: &str,
+        compaction: Spanned<Compaction>,
+        of_agent: Option<&str>,
         config: &Config,
     ) -> Result<CompactionConfig, ConfigError> {
-        if let Some(model) = &compaction.model {
+        if let Some(model) = &compaction.get_ref().model {
             self.known("model", model, config.models.keys())?;
+        } else if of_agent.is_none() {
+            let message = "an agent with workers has no model for summaries, expected model";
+            return Err(self.wrong(&compaction, message));
         }
+        let compaction = compaction.into_inner();
         let model = compaction.model.map(Spanned::into_inner);
         Ok(CompactionConfig {
             at_tokens: compaction.at_tokens.get(),
             keep_runs: compaction.keep_runs.unwrap_or(CompactionConfig::KEEP_RUNS),
-            model: model.unwrap_or_else(|| of_agent.to_owned()),
+            model: model.or(of_agent.map(str::to_owned)).unwrap_or_default(),
             prompt: compaction.prompt,
             params: compaction.params,
         })

@@ -108,6 +108,7 @@ impl Checker<'_> {
 fn own(agent: &Agent) -> Option<Range<usize>> {
     let places = [
         agent.model.as_ref().map(Spanned::span),
+        agent.worker.as_ref().map(Spanned::span),
         agent.system_file.as_ref().map(Spanned::span),
         agent.tools.first().map(Spanned::span),
         agent.external.first().map(|tool| tool.name.span()),

@@ -1,7 +1,7 @@
 //! Tenants and their keys.
 
 use super::super::file::{Key, Tenant};
-use super::super::{TenantConfig, TenantLimits};
+use super::super::{DEFAULT_SHARD, TenantConfig, TenantLimits};
 use super::limits::tenant_limits;
 use super::{Checker, ConfigError};
 use crate::auth::{self, KeyConfig, Rights, ThreadPattern};
@@ -52,6 +52,7 @@ impl Checker<'_> {
         &self,
         tenant: &Tenant,
         default: TenantLimits,
+        shards: &[String],
     ) -> Result<TenantConfig, ConfigError> {
         let mut keys = Vec::new();
         for (place, hash) in tenant.key_hashes.iter().enumerate() {
@@ -67,6 +68,11 @@ impl Checker<'_> {
         for (name, key) in &tenant.keys {
             keys.push(self.key(name, key)?);
         }
+        let shard = tenant.shard.as_ref();
+        let shard = shard.filter(|name| name.get_ref() != DEFAULT_SHARD);
+        if let Some(name) = shard {
+            self.known("shard", name, shards)?;
+        }
         let limits = tenant_limits(&tenant.limits, default);
         let days = tenant.delete_threads_after_days.map(NonZeroU64::from);
         let hours = days.map(|days| days.get() * 24);
@@ -74,6 +80,8 @@ impl Checker<'_> {
             keys,
             limits,
             delete_threads_after: hours.map(Duration::from_hours),
+            shard: shard.map(|name| name.get_ref().clone()),
+            is_paused: tenant.paused,
         })
     }
 

@@ -7,12 +7,14 @@ mod subagents;
 
 use super::*;
 use crate::config::{Checked, OutboundConfig};
+use secrecy::ExposeSecret as _;
 
 fn env(name: &str) -> Option<String> {
     match name {
         "KEY" => Some("secret".to_owned()),
         "KEY2" => Some("secret2".to_owned()),
         "STORE_KEY" => Some("5a".repeat(32)),
+        "LISTEN_URL" => Some("postgres://a:secret@db/x".to_owned()),
         "EMPTY" => Some(String::new()),
         _ => None,
     }
@@ -74,6 +76,134 @@ fn a_stores_key_is_in_a_variable_and_is_one() {
         ],
     );
     assert!(!said("[store]\nkey_env = \"KEY\"").contains("secret"));
+}
+
+#[test]
+fn a_database_is_named_with_its_connections() {
+    let config = parse(
+        "[server]\nnode = \"a\"\n[store]\nurl = \"postgres://loomline@db1:5432,db2/loomline?sslmode=require\"\n\
+         prepared = false\nwriters = 3\nca = \"ca.pem\"\nlisten_url_env = \"LISTEN_URL\"",
+    )
+    .unwrap();
+    let database = config.store.postgres.as_ref().unwrap();
+    assert!(!database.prepared);
+    assert_eq!((database.writers.get(), database.readers.get()), (3, 8));
+    assert_eq!(
+        database.listen_url.as_ref().unwrap().expose_secret(),
+        "postgres://a:secret@db/x"
+    );
+    assert_eq!(config.server.node.as_deref(), Some("a"));
+    assert!(!format!("{config:?}").contains("secret"), "{config:?}");
+    assert!(parse("").unwrap().store.postgres.is_none());
+}
+
+#[test]
+fn a_tenant_names_the_further_database_of_its_data() {
+    let config = parse(
+        "[store]\nurl = \"postgres://a@db/x\"\n[store.shards.east]\nurl_env = \"LISTEN_URL\"\nwriters = 3\n\
+         [tenants.acme]\nshard = \"east\"\npaused = true\n[tenants.globex]\nshard = \"default\"",
+    )
+    .unwrap();
+    let shard = &config.store.shards["east"];
+    assert_eq!(shard.url.expose_secret(), "postgres://a:secret@db/x");
+    assert_eq!(shard.writers.get(), 3);
+    let (acme, globex) = (&config.tenants["acme"], &config.tenants["globex"]);
+    assert_eq!(
+        (acme.shard.as_deref(), acme.is_paused),
+        (Some("east"), true)
+    );
+    assert_eq!((globex.shard.as_deref(), globex.is_paused), (None, false));
+    assert!(!format!("{config:?}").contains("secret"), "{config:?}");
+}
+
+#[test]
+fn a_wrong_shard_is_refused() {
+    let alone = "[store.shards.east]\nurl = \"postgres://a@db/x\"\n";
+    assert!(said(alone).contains("and [store] names none"));
+    let store = "[store]\nurl = \"postgres://a@db/x\"\n";
+    for (text, message) in [
+        (
+            "[store.shards.east]\n",
+            "names no database, expected url or url_env",
+        ),
+        (
+            "[store.shards.east]\nprepared = true\n",
+            "names no database",
+        ),
+        (
+            "[store.shards.default]\nurl = \"postgres://a@db/y\"\n",
+            "is the database of [store]",
+        ),
+        (
+            "[store.shards.\"a b\"]\nurl = \"postgres://a@db/y\"\n",
+            "is no name of a shard",
+        ),
+        (
+            "[store.shards.east]\nurl = \"postgres://a@db/x\"\n",
+            "expected each database once",
+        ),
+        (
+            "[store.shards.east]\nurl = \"mysql://db\"\n",
+            "expected a URL such as",
+        ),
+        (
+            "[store.shards.east]\nkey_env = \"KEY\"\n",
+            "unknown field `key_env`",
+        ),
+        (
+            "[store.shards.east]\nurl = \"postgres://a@db/y\"\n[tenants.acme]\nshard = \"west\"\n",
+            "there is no shard \"west\", expected one of: east",
+        ),
+        (
+            "[tenants.acme]\nshard = \"west\"\n",
+            "there is no shard \"west\", and there is none at all",
+        ),
+    ] {
+        let found = said(&format!("{store}{text}"));
+        assert!(found.contains(message), "{text}: {found}");
+    }
+}
+
+#[test]
+fn a_wrong_database_is_refused() {
+    refused(
+        "[store]\n",
+        &[
+            ("url = \"mysql://db/x\"", 7, "expected a URL such as"),
+            ("url = \"postgres://\"", 7, "expected a URL such as"),
+            (
+                "url = \"postgres://a:secret@db/x\"",
+                7,
+                "put the URL into a variable, and name it in url_env",
+            ),
+            (
+                "url = \"postgres://a@db/x?password=secret\"",
+                7,
+                "put the URL into a variable",
+            ),
+            ("url_env = \"KEY\"", 11, "expected a URL such as"),
+            ("url_env = \"NONE\"", 11, "the environment has no NONE"),
+            ("writers = 3", 11, "[store] names none"),
+        ],
+    );
+    refused(
+        "[store]\nurl_env = \"LISTEN_URL\"\n",
+        &[
+            (
+                "url = \"postgres://db/x\"",
+                7,
+                "there are both url and url_env",
+            ),
+            ("readers = 300", 11, "expected at most 256"),
+            (
+                "key_env = \"STORE_KEY\"",
+                11,
+                "can't be encrypted by this program",
+            ),
+        ],
+    );
+    let said = said("[store]\nurl = \"postgres://a:hunter2@db/x\"");
+    assert!(!said.contains("hunter2"), "{said}");
 }
 
 #[test]
@@ -162,7 +292,7 @@ fn traces_are_whole_and_without_content_unless_it_is_said() {
 fn what_is_wrong_is_said_with_its_place() {
     assert_eq!(
         said("[server]\nlisten = \"127.0.0.1:80\"\nlissen = 1"),
-        "line 3, column 1: unknown field `lissen`, expected one of `listen`, `metrics_listen`, `data`, `max_body_bytes`, \
+        "line 3, column 1: unknown field `lissen`, expected one of `listen`, `metrics_listen`, `data`, `node`, `max_body_bytes`, \
          `max_file_bytes`, \
          `max_depth`, `run_timeout_s`, `cors_origins`, `public_url`, `tls`"
     );

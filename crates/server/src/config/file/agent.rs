@@ -13,6 +13,7 @@ use toml::Spanned;
 pub(in crate::config) struct Agent {
     pub(in crate::config) model: Option<Spanned<String>>,
     pub(in crate::config) remote: Option<Spanned<Remote>>,
+    pub(in crate::config) worker: Option<Spanned<Worker>>,
     pub(in crate::config) description: Option<String>,
     pub(in crate::config) system: Option<Spanned<String>>,
     pub(in crate::config) system_file: Option<Spanned<PathBuf>>,
@@ -36,6 +37,14 @@ pub(in crate::config) struct Agent {
     pub(in crate::config) compaction: Option<Spanned<Compaction>>,
     #[serde(default)]
     pub(in crate::config) params: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::config) struct Worker {
+    pub(in crate::config) lease_s: Option<Spanned<NonZeroU64>>,
+    pub(in crate::config) wait_s: Option<Spanned<NonZeroU64>>,
+    pub(in crate::config) max_lost_leases: Option<NonZeroU32>,
 }
 
 #[derive(Deserialize)]

@@ -26,7 +26,7 @@ pub(super) async fn reply(
 ) -> Result<Option<(usize, Seq)>, ApiError> {
     // A message that is sent again is no other one, however the task stands by now.
     if let Some(known) = answered(
-        api.runtime(),
+        api.runtime(&caller.tenant),
         task.thread.id(),
         Some(&token.to_owned().into()),
     )
@@ -84,7 +84,7 @@ async fn post_reply(
     row: &ThreadRow,
     (read, replies): (&Read, Vec<RequestReply>),
 ) -> Result<(Vec<Value>, Option<String>), ApiError> {
-    let held = api.aitp_states().of(row).await?;
+    let held = api.aitp_states(&row.tenant).of(row).await?;
     let now = Timestamp::now();
     let find = |id: &str| -> Option<(RequestQuestion, RequestState)> {
         let (desk, key) = (held.get()?, Key::read(id)?);

@@ -161,7 +161,11 @@ impl Lister<'_> {
                     .after
                     .is_none_or(|since| changed(&row) >= since)
                 {
-                    let thread = ThreadRef::authorise(self.api.runtime(), self.caller, row)?;
+                    let thread = ThreadRef::authorise(
+                        self.api.runtime(&self.caller.tenant),
+                        self.caller,
+                        row,
+                    )?;
                     self.thread(&thread, None).await?;
                     continue;
                 }

@@ -91,7 +91,7 @@ async fn begin(
     }
     let (thread, must_exist) = context(api, caller, message).await?;
     let content = Value::Array(content).into();
-    let mut item = NewItem::user(api.runtime().mint(), content);
+    let mut item = NewItem::user(api.mint(), content);
     item.channel = Some("a2a".into());
     item.metadata = Some(message.metadata.clone().into());
     let react = ReactRequest {
@@ -137,7 +137,7 @@ async fn context(
 ) -> Result<(ThreadKey, bool), ApiError> {
     let Some(id) = &message.context_id else {
         check_new_key(caller, None, "")?;
-        let minted = api.runtime().mint();
+        let minted = api.mint();
         return Ok((ThreadKey::new(api, caller, &minted)?, false));
     };
     if let Some(found) = ThreadRef::find(api, caller, THREAD, id).await? {
@@ -196,7 +196,7 @@ async fn answer(
     };
     // A message that is sent again is no other one, however the task stands by now.
     let known = target.as_ref().ok();
-    if let Some(after) = accept_reply(api, &task, known, &token).await? {
+    if let Some(after) = accept_reply(&task, known, &token).await? {
         return Ok(Sent {
             view: asking(&task, &read),
             first: Some(continued_task(read)),
@@ -228,7 +228,7 @@ async fn answer(
     let request = AnswerRequest {
         tenant: caller.tenant.clone(),
         key: target.clone(),
-        item: answers_item(api.runtime().mint(), content(reply), metadata),
+        item: answers_item(api.mint(), content(reply), metadata),
         run: None,
         token: Some(token.into()),
     };
@@ -259,13 +259,12 @@ fn asking(task: &Task, read: &Read) -> TaskView {
 
 /// For a repeated answer, the event before it on the task's thread or on the thread with the calls.
 async fn accept_reply(
-    api: &Api,
     task: &Task,
     target: Option<&String>,
     token: &str,
 ) -> Result<Option<Seq>, ApiError> {
     if let Some(accepted) = answered(
-        api.runtime(),
+        task.thread.runtime(),
         task.thread.id(),
         Some(&token.to_owned().into()),
     )
@@ -278,7 +277,7 @@ async fn accept_reply(
     };
     let found = task.thread.descendant(target).find().await?;
     let Some(accepted) =
-        answered(api.runtime(), found.id(), Some(&token.to_owned().into())).await?
+        answered(found.runtime(), found.id(), Some(&token.to_owned().into())).await?
     else {
         return Ok(None);
     };

@@ -191,7 +191,8 @@ pub(super) async fn subscribe(
     let running = read.execution.filter(|_| read.is_executing);
     let (view, after) = if let Some(execution) = running {
         let landmark = Landmark::Execution(&execution);
-        let begun = api
+        let begun = task
+            .thread
             .runtime()
             .store()
             .position_of(task.thread.id(), landmark);

@@ -77,7 +77,7 @@ impl Reader {
                 run: None,
                 tenant: thread.tenant().clone(),
                 key: key.clone(),
-                item: item(api.runtime().mint(), Value::Array(parts).into(), metadata),
+                item: item(api.mint(), Value::Array(parts).into(), metadata),
                 token: Some(format!("{}:{key}", token(input)).into()),
             };
             let place = |_| BodyPointers::text(format!("/resume/{place}"));

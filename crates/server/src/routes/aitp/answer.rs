@@ -291,7 +291,7 @@ impl Saying {
             let accepted = speech.react(react, None, place).await?;
             (accepted.execution_id, accepted.queued, accepted.repeated)
         } else {
-            match speech.record(&self.thread, vec![item], place).await {
+            match speech.record(&self.thread, vec![item], None, place).await {
                 Ok(_) => (None, false, false),
                 // It was said by the request that this one repeats.
                 Err(RuntimeError::Store(StoreError::Duplicate(id)))

@@ -97,7 +97,10 @@ pub(crate) async fn list(
 ) -> Result<Json<RequestList>, ApiError> {
     let found = thread.find().await?;
     if let Some(at) = query.at {
-        let past = api.aitp_states().past(found.row(), Seq(at)).await;
+        let past = api
+            .aitp_states(found.tenant())
+            .past(found.row(), Seq(at))
+            .await;
         let (desk, then) = past.map_err(of_past)?;
         let (requests, next) = page(&desk, &query, then);
         return Ok(Json(RequestList {
@@ -109,7 +112,7 @@ pub(crate) async fn list(
     }
     let now = Timestamp::now();
     api.forms()
-        .fetch(api.aitp_states(), found.row(), now)
+        .fetch(api.aitp_states(found.tenant()), found.row(), now)
         .await?;
     let (requests, next, next_end) = looked(&api, &found, |desk| {
         let (requests, next) = page(desk, &query, now);
@@ -163,7 +166,7 @@ pub(crate) async fn read(
     let key = Key::read(&request).ok_or(ApiError::RequestNotFound)?;
     let now = Timestamp::now();
     api.forms()
-        .fetch(api.aitp_states(), found.row(), now)
+        .fetch(api.aitp_states(found.tenant()), found.row(), now)
         .await?;
     let request = looked(&api, &found, |desk| RequestView::find(desk, &key, now));
     request.await?.map(Json).ok_or(ApiError::RequestNotFound)

@@ -66,7 +66,7 @@ impl SubmittedAnswers {
             run: None,
             tenant: thread.tenant().clone(),
             key: target.clone(),
-            item: item(api.runtime().mint(), self.content, self.metadata),
+            item: item(api.mint(), self.content, self.metadata),
             token,
         };
         let speech = MessagePost::new(api, thread.caller());

@@ -34,7 +34,7 @@ async fn thread_of(api: &Api, caller: &Caller, run: &str) -> Result<String, ApiE
     let Some(id) = uuid_of(run) else {
         return Err(RequestError::no_run(run).into());
     };
-    for runtime in [api.runtime(), api.app().ephemeral()] {
+    for runtime in [api.runtime(&caller.tenant), api.app().ephemeral()] {
         if let Some(noted) = index::noted(runtime, &caller.tenant, &id).await? {
             return Ok(noted.thread_id);
         }

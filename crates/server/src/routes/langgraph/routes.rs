@@ -97,7 +97,7 @@ fn of_runs() -> Vec<Route> {
         Route::delete("/threads/{thread_id}/runs/{run_id}", Delete, THREAD_ID, routes!(runs::delete)),
         Route::get("/threads/{thread_id}/runs/{run_id}/join", Read, THREAD_ID, routes!(runs::join)),
         Route::get("/threads/{thread_id}/runs/{run_id}/stream", Read, THREAD_ID, routes!(runs::join_stream)),
-        Route::post("/threads/{thread_id}/runs/{run_id}/cancel", Write, THREAD_ID, routes!(runs::cancel)),
+        Route::post("/threads/{thread_id}/runs/{run_id}/cancel", Write, THREAD_ID, routes!(runs::cancel)).ends_runs(),
         Route::post("/runs", Write, InBody, routes!(by_run::create)),
         Route::post("/runs/wait", Write, InBody, routes!(by_run::create_and_wait)),
         Route::post("/runs/stream", Write, InBody, routes!(by_run::create_and_stream)),
@@ -106,7 +106,7 @@ fn of_runs() -> Vec<Route> {
         Route::delete("/runs/{run_id}", Delete, RUN_ID, routes!(by_run::delete)),
         Route::get("/runs/{run_id}/wait", Read, RUN_ID, routes!(by_run::wait)),
         Route::get("/runs/{run_id}/stream", Read, RUN_ID, routes!(by_run::stream)),
-        Route::post("/runs/{run_id}/cancel", Write, RUN_ID, routes!(by_run::cancel)),
+        Route::post("/runs/{run_id}/cancel", Write, RUN_ID, routes!(by_run::cancel)).ends_runs(),
     ]
 }
 

@@ -26,7 +26,7 @@ use interop::langgraph::{
 use interop::run::RunSelector;
 use runtime::RuntimeError;
 use serde_json::Value;
-use timeline::Interruption;
+use timeline::{Interruption, Seq};
 
 /// Lists the runs of a thread, the newest first.
 #[utoipa::path(get, path = "/threads/{thread_id}/runs", operation_id = "langgraphListRuns", tag = "langgraph", security(("key" = [])),
@@ -338,6 +338,9 @@ pub(super) async fn join_streamed(
             Some(FrameId::read(text).ok_or_else(wrong)?)
         }
     };
+    if let Some(last) = last {
+        found.row().check_position(Seq(last.seq()))?;
+    }
     let run = Run::find(&found, run_id).await?;
     let modes = if query.modes.is_empty() {
         run.record.modes()

@@ -110,7 +110,8 @@ impl<'a> Looking<'a> {
             if !matches_metadata(row.thread.metadata.as_ref(), &self.asked.metadata) {
                 continue;
             }
-            let found = ThreadRef::authorise(self.api.runtime(), self.caller, row)?;
+            let found =
+                ThreadRef::authorise(self.api.runtime(&self.caller.tenant), self.caller, row)?;
             let Some(wanted) = self.asked.status else {
                 return Ok(Some((found, None)));
             };

@@ -115,7 +115,10 @@ pub(super) async fn begin(
     let agent = agent(api, &asked)?;
     let token = idempotency.token("langgraph.runs")?;
     resent::leave_out(api, caller, named, &mut asked.input).await?;
-    let said = Words::read(api.runtime(), std::mem::take(&mut asked.input.messages))?;
+    let said = Words::read(
+        api.runtime(&caller.tenant),
+        std::mem::take(&mut asked.input.messages),
+    )?;
     let made_for = (&asked, &said, token.as_deref());
     let (found, passing) = thread_for(api, caller, named, made_for).await?;
     let speech = match &passing {
@@ -130,14 +133,23 @@ pub(super) async fn begin(
         // A repetition is answered as the first request was.
         known
     } else {
-        check_last(&found, asked.checkpoint.as_deref()).await?;
+        let last = check_last(&found, asked.checkpoint.as_deref()).await?;
         if is_resumed {
             resume(&speech, &found, &asked, said, token).await?
         } else {
             if asked.multitask == Multitask::Rollback {
                 roll_back_active(&found).await?;
             }
-            Admitted::Here(say(&speech, &found, &asked, said, (agent.clone(), token)).await?)
+            Admitted::Here(
+                say(
+                    &speech,
+                    (&found, last),
+                    &asked,
+                    said,
+                    (agent.clone(), token),
+                )
+                .await?,
+            )
         }
     };
     // From here on: the reader may go away while it is not told of the run yet.
@@ -189,18 +201,19 @@ fn agent(api: &Api, asked: &RunCreate) -> Result<String, ApiError> {
 
 /// Stores the agent's name in a thread's metadata, because clients search their threads by it.
 async fn note_agent(found: &ThreadRef, agent: &str) -> Result<(), ApiError> {
-    let now = found.reread().await?;
-    let kept = now.row().thread.metadata.as_ref();
-    if kept.is_some_and(|kept| kept.str_field("graph_id").is_some()) {
-        return Ok(());
-    }
-    let noted = ["graph_id", "assistant_id"].map(|key| (key.to_owned(), agent.into()));
-    let metadata = merged_metadata(kept, Map::from_iter(noted));
-    let update = ThreadUpdate {
-        title: None,
-        metadata: Some(Some(metadata)),
-    };
-    found.update_thread(update).await?;
+    let agent = agent.to_owned();
+    let noted = found.change_thread(move |thread| {
+        let before = thread.metadata.as_ref();
+        if before.is_some_and(|before| before.str_field("graph_id").is_some()) {
+            return ThreadUpdate::default();
+        }
+        let noted = ["graph_id", "assistant_id"].map(|key| (key.to_owned(), agent.clone().into()));
+        ThreadUpdate {
+            title: None,
+            metadata: Some(Some(merged_metadata(before, Map::from_iter(noted)))),
+        }
+    });
+    noted.await?;
     Ok(())
 }
 
@@ -215,7 +228,7 @@ fn policy(asked: &RunCreate) -> Policy {
 /// Posts messages and starts the agent; without a message, the agent continues from the thread as it is.
 async fn say(
     speech: &MessagePost<'_>,
-    found: &ThreadRef,
+    (found, last): (&ThreadRef, Option<Seq>),
     asked: &RunCreate,
     said: Words,
     (agent, token): (String, Option<RequestToken>),
@@ -253,6 +266,12 @@ async fn say(
         must_exist: true,
         ..ReactRequest::new(found.tenant().clone(), found.key(), item)
     };
-    let accepted = speech.react(react, None, |n| position(&places, n)).await;
-    accepted.map_err(known_already)
+    let accepted = speech.react(react, last, |n| position(&places, n)).await;
+    accepted.map_err(|error| {
+        if let RuntimeError::Followed(_) = error {
+            not_last().into()
+        } else {
+            known_already(error)
+        }
+    })
 }

@@ -8,6 +8,7 @@ use crate::auth::Caller;
 use crate::body::{JsonBody, OptionalBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::state::Api;
+use crate::threads::unfollowed;
 use crate::threads::{NamedThread, ThreadRef};
 use axum::Json;
 use axum::extract::State;
@@ -16,6 +17,7 @@ use interop::langgraph::{
 };
 use runtime::{Filter, PageRequest, Position};
 use serde_json::{Value, json};
+use timeline::Seq;
 
 /// Maximum total size of the messages on a page of states, in bytes.
 const MAX_PAGE_BYTES: usize = 16 << 20;
@@ -32,12 +34,16 @@ pub(super) async fn last_checkpoint(found: &ThreadRef) -> Result<Option<String>,
 }
 
 /// An error if a request names another state than the last one.
-pub(super) async fn check_last(found: &ThreadRef, named: Option<&str>) -> Result<(), ApiError> {
+pub(super) async fn check_last(
+    found: &ThreadRef,
+    named: Option<&str>,
+) -> Result<Option<Seq>, ApiError> {
     let Some(named) = named else {
-        return Ok(());
+        return Ok(None);
     };
+    let (_, tail) = found.state().await?;
     if last_checkpoint(found).await?.as_deref() == Some(named) {
-        return Ok(());
+        return Ok(Some(tail));
     }
     Err(not_last().into())
 }
@@ -125,12 +131,16 @@ pub(super) async fn update(
     JsonBody(body): JsonBody<Value>,
 ) -> Result<Json<Value>, ApiError> {
     let found = found(&api, &caller, named.id()).await?;
-    let mut asked = StateUpdate::read(&body)?;
+    let asked = StateUpdate::read(&body)?;
     let _turn = api.turns().of(found.id()).await;
-    check_last(&found, asked.checkpoint.as_deref()).await?;
-    leave_out_of(&found, &caller, &mut asked.input).await?;
-    let said = asked.input.messages_only()?;
-    let said = threads::post_message(&MessagePost::new(&api, &caller), &found, said).await?;
+    let speech = MessagePost::new(&api, &caller);
+    let said = unfollowed(async || {
+        check_last(&found, asked.checkpoint.as_deref()).await?;
+        let mut input = asked.input.clone();
+        leave_out_of(&found, &caller, &mut input).await?;
+        threads::post_message(&speech, &found, input.messages_only()?).await
+    });
+    let said = said.await?;
     let last = match said {
         Some(last) => Some(last),
         None => last_checkpoint(&found).await?,

@@ -35,7 +35,7 @@ fn read(object: &SidecarObject) -> Result<StoreItem, ApiError> {
 }
 
 async fn find(api: &Api, tenant: &TenantId, id: &str) -> Result<Option<StoreItem>, ApiError> {
-    let object = api.runtime().objects().get(tenant, KIND, id).await?;
+    let object = api.runtime(tenant).objects().get(tenant, KIND, id).await?;
     object.as_ref().map(read).transpose()
 }
 
@@ -53,7 +53,11 @@ async fn scan(
             limit: PAGE,
             ..ObjectPage::default()
         };
-        let objects = api.runtime().objects().list(tenant, KIND, page).await?;
+        let objects = api
+            .runtime(tenant)
+            .objects()
+            .list(tenant, KIND, page)
+            .await?;
         for object in &objects {
             n_items += 1;
             n_bytes += object.json.len();
@@ -103,7 +107,10 @@ pub(super) async fn put(
         thread: None,
         is_limited: true,
     };
-    api.runtime().objects().put(&caller.tenant, object).await?;
+    api.runtime(&caller.tenant)
+        .objects()
+        .put(&caller.tenant, object)
+        .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -140,7 +147,7 @@ pub(super) async fn delete(
     caller.check_sidecar()?;
     let asked = StoreDelete::read(&body)?;
     let id = StoreItem::id(&asked.namespace, &asked.key);
-    let objects = api.runtime().objects();
+    let objects = api.runtime(&caller.tenant).objects();
     objects.delete(&caller.tenant, KIND, &id, None).await?;
     Ok(StatusCode::NO_CONTENT)
 }

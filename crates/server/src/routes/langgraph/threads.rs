@@ -9,6 +9,7 @@ use crate::body::{JsonBody, OptionalBody};
 use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::{KeyedOptionalBody, check_made, note_made};
 use crate::state::Api;
+use crate::threads::unfollowed;
 use crate::threads::{NamedThread, ThreadRef, check_key, check_new_key, delete_thread, id_for};
 use axum::Json;
 use axum::extract::State;
@@ -106,7 +107,7 @@ pub(super) async fn made(
             .then(|| Value::Object(asked.metadata.clone()).into()),
         ..NewThreadRequest::default()
     };
-    let runtime = api.runtime();
+    let runtime = api.runtime(&caller.tenant);
     let (row, is_new) = runtime.get_or_create(&caller.tenant, new).await?;
     let made = ThreadRef::authorise(runtime, caller, row)?;
     Ok((made, is_new))
@@ -136,24 +137,27 @@ pub(super) async fn change(
     JsonBody(body): JsonBody<Value>,
 ) -> Result<Response, ApiError> {
     let found = found(&api, &caller, named.id()).await?;
-    let mut asked = ThreadPatch::read(&body)?;
+    let asked = ThreadPatch::read(&body)?;
     let mut wanted = headers.get_all("prefer").iter();
     let is_minimal = wanted.any(|it| it == "return=minimal");
     if !is_minimal {
         caller.check_read()?;
     }
     let _turn = api.turns().of(found.id()).await;
-    leave_out_of(&found, &caller, &mut asked.input).await?;
-    let said = asked.input.messages_only()?;
-    post_message(&MessagePost::new(&api, &caller), &found, said).await?;
+    let speech = MessagePost::new(&api, &caller);
+    unfollowed(async || {
+        let mut input = asked.input.clone();
+        leave_out_of(&found, &caller, &mut input).await?;
+        post_message(&speech, &found, input.messages_only()?).await
+    })
+    .await?;
     if !asked.metadata.is_empty() {
-        let before = found.reread().await?;
-        let metadata = merged_metadata(before.row().thread.metadata.as_ref(), asked.metadata);
-        let update = ThreadUpdate {
+        let new = asked.metadata;
+        let changed = found.change_thread(move |thread| ThreadUpdate {
             title: None,
-            metadata: Some(Some(metadata)),
-        };
-        found.update_thread(update).await?;
+            metadata: Some(Some(merged_metadata(thread.metadata.as_ref(), new.clone()))),
+        });
+        changed.await?;
     }
     if is_minimal {
         return Ok(StatusCode::NO_CONTENT.into_response());
@@ -172,7 +176,7 @@ pub(super) async fn post_message(
     if said.is_empty() {
         return Ok(None);
     }
-    let (state, _) = found.state().await?;
+    let (state, tail) = found.state().await?;
     let refused = |what: &str| Err(RequestError::new(ErrorKind::Conflict, what).into());
     if state.active().is_some() || state.waiting().len() > 0 {
         return refused("the thread is busy: wait for its run, or cancel it");
@@ -185,7 +189,7 @@ pub(super) async fn post_message(
         positions: places,
     } = Words::read(found.runtime(), said)?;
     let last = items.last().map(|item| item.id.to_string());
-    let recorded = speech.record(found, items, |n| position(&places, n));
+    let recorded = speech.record(found, items, Some(tail), |n| position(&places, n));
     recorded.await.map_err(known_already)?;
     Ok(last)
 }
@@ -264,11 +268,11 @@ pub(super) async fn copy(
     let noted = found.row().thread.metadata.as_ref();
     if let Some(noted) = noted {
         let metadata = interop::langgraph::copied_metadata(noted);
-        let update = ThreadUpdate {
+        let noted = copied.change_thread(move |_| ThreadUpdate {
             title: None,
-            metadata: Some(Some(metadata)),
-        };
-        copied.update_thread(update).await?;
+            metadata: Some(Some(metadata.clone())),
+        });
+        noted.await?;
     }
     Ok(Json(object(&copied.reread().await?).await?))
 }

@@ -87,7 +87,7 @@ pub(crate) async fn post(
     let begun = Box::pin(begin(&api, &caller, asked, None, &mut None)).await?;
     let made = finished(&begun, &open).await?;
     let (summary, usage) = outcome(&made)?;
-    let runtime = api.runtime();
+    let runtime = api.runtime(&caller.tenant);
     let kept = request.user_messages(Timestamp::now(), &mut || runtime.mint());
     let (id, at) = (runtime.mint(), Timestamp::now());
     Ok(super::json(compaction(&id, at, &kept, &summary, usage)))

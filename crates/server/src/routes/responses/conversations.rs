@@ -37,7 +37,7 @@ pub(crate) async fn create(
     let body = body.unwrap_or_else(|| Map::new().into());
     let new = CreateConversation::read(&body)?;
     check_new(&caller)?;
-    let runtime = api.runtime();
+    let runtime = api.runtime(&caller.tenant);
     let mut commands = new.commands(Timestamp::now(), &mut || runtime.mint())?;
     let metadata = Some(Value::from(new.metadata).into());
     let speech = MessagePost::new(&api, &caller);
@@ -78,17 +78,14 @@ pub(crate) async fn update(
 ) -> Result<Json<Value>, ApiError> {
     let texts = read_conversation_update(&body)?;
     let before = found(&api, &named).await?;
-    // What it replaces is read within the turn: somebody else may change it at the same time.
-    let _turn = api.turns().of(before.id()).await;
-    let before = found(&api, &named).await?;
-    let update = ThreadUpdate {
+    let updated = before.change_thread(move |thread| ThreadUpdate {
         title: None,
         metadata: Some(Some(updated_metadata(
-            before.row().thread.metadata.as_ref(),
-            texts,
+            thread.metadata.as_ref(),
+            texts.clone(),
         ))),
-    };
-    let updated = before.update_thread(update).await;
+    });
+    let updated = updated.await;
     updated.map_err(|error| refused(error, named.id()))?;
     let now = before.find().await?;
     Ok(Json(conversation(&now.row().thread)))

@@ -9,6 +9,7 @@ use crate::auth::Caller;
 use crate::body::{JsonBody, PathOf, Query};
 use crate::error::{ApiError, ErrorBody};
 use crate::state::Api;
+use crate::threads::unfollowed;
 use crate::threads::{NamedThread, ThreadRef};
 use axum::Json;
 use axum::extract::State;
@@ -18,9 +19,9 @@ use interop::responses::{
     walk_items,
 };
 use jiff::Timestamp;
-use runtime::{Filter, PageRequest};
+use runtime::{Filter, PageRequest, RuntimeError};
 use serde_json::Value;
-use timeline::Transcript;
+use timeline::{Seq, Transcript};
 
 /// Maximum number of messages between a stored call and its result.
 const AROUND: usize = 20;
@@ -57,11 +58,11 @@ pub(crate) async fn list(
 }
 
 /// Refuses results of pending calls, and of calls that are neither in the request nor stored shortly
-/// before.
-async fn check_results(thread: &ThreadRef, new: &NewItems) -> Result<(), ApiError> {
+/// before. Returns the last event that was looked at; none if there are no results.
+async fn check_results(thread: &ThreadRef, new: &NewItems) -> Result<Option<Seq>, ApiError> {
     let results = new.results_alone();
     if results.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let head = thread.runtime().store().head(thread.id()).await?;
     let open = head.state.open().map(|open| open.calls.as_slice());
@@ -80,7 +81,7 @@ async fn check_results(thread: &ThreadRef, new: &NewItems) -> Result<(), ApiErro
             return Err(RequestError::no_such_call_at(call, at).into());
         }
     }
-    Ok(())
+    Ok(Some(head.tail))
 }
 
 /// Adds items to a conversation, all or none. No agent answers them.
@@ -95,17 +96,27 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     let new = NewItems::read(&body)?;
     let thread = found(&api, &named).await?;
-    // What is checked still holds when the items are kept.
     let _turn = api.turns().of(thread.id()).await;
-    check_results(&thread, &new).await?;
-    let runtime = api.runtime();
+    let runtime = api.runtime(&caller.tenant);
     let records = new.records(&mut || runtime.mint())?.value;
     let shown = stored_items(&records, Timestamp::now());
     let speech = MessagePost::new(&api, &caller);
-    let kept = speech.record(&thread, records, |n| {
-        BodyPointers::parts(format!("/items/{n}/content"))
-    });
-    kept.await.map_err(|error| refused(error, named.id()))?;
+    // What is checked still holds when the items are stored.
+    unfollowed(async || {
+        let last = check_results(&thread, &new).await?;
+        let kept = speech.record(&thread, records.clone(), last, |n| {
+            BodyPointers::parts(format!("/items/{n}/content"))
+        });
+        let kept = kept.await;
+        kept.map_err(|error| {
+            if let RuntimeError::Followed(_) = error {
+                error.into()
+            } else {
+                refused(error, named.id())
+            }
+        })
+    })
+    .await?;
     Ok(super::json(shown))
 }
 

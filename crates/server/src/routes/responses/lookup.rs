@@ -152,7 +152,7 @@ pub(crate) async fn delete(
             }
         }
     }
-    hide(&api, &found, &id).await?;
+    hide(&found, &id).await?;
     Ok(Json(deleted_response(&id)))
 }
 

@@ -48,7 +48,7 @@ pub(super) async fn find(
     let Some(thread) = ThreadRef::find(api, caller, THREAD, &thread).await? else {
         return Ok(None);
     };
-    if is_deleted(api.runtime(), &caller.tenant, id).await? {
+    if is_deleted(api.runtime(&caller.tenant), &caller.tenant, id).await? {
         return Ok(None);
     }
     Ok(Some(StoredResponse {
@@ -68,7 +68,7 @@ pub(super) async fn is_deleted(
 }
 
 /// Marks a response as deleted without deleting its thread.
-pub(super) async fn hide(api: &Api, found: &StoredResponse, id: &str) -> Result<(), ApiError> {
+pub(super) async fn hide(found: &StoredResponse, id: &str) -> Result<(), ApiError> {
     let object = NewObject {
         kind: DELETED.to_owned(),
         id: id.to_owned(),
@@ -78,7 +78,7 @@ pub(super) async fn hide(api: &Api, found: &StoredResponse, id: &str) -> Result<
         thread: Some(found.thread.id().clone()),
         is_limited: false,
     };
-    let objects = api.runtime().objects();
+    let objects = found.thread.runtime().objects();
     Ok(objects.put(found.thread.tenant(), object).await?)
 }
 

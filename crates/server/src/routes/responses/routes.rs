@@ -38,7 +38,7 @@ fn routes() -> Vec<Route> {
         Route::post("/v1/responses/compact", Write, InBody, routes!(compact::post)),
         Route::get("/v1/responses/{response_id}", Read, RESPONSE_ID, routes!(lookup::read)),
         Route::delete("/v1/responses/{response_id}", Delete, RESPONSE_ID, routes!(lookup::delete)),
-        Route::post("/v1/responses/{response_id}/cancel", Write, RESPONSE_ID, routes!(lookup::cancel)),
+        Route::post("/v1/responses/{response_id}/cancel", Write, RESPONSE_ID, routes!(lookup::cancel)).ends_runs(),
         Route::get("/v1/responses/{response_id}/input_items", Read, RESPONSE_ID, routes!(lookup::input)),
         Route::post("/v1/conversations", Write, InBody, routes!(conversations::create)),
         Route::get("/v1/conversations/{conversation_id}", Read, CONVERSATION_ID, routes!(conversations::read)),

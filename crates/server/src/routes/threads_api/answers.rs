@@ -40,7 +40,7 @@ pub(super) async fn submit(
         .then(|| api.open_stream(found.caller()))
         .transpose()?;
     let _turn = api.turns().of(found.id()).await;
-    let (run, accepted) = match answered(api.runtime(), found.id(), token.as_ref()).await? {
+    let (run, accepted) = match answered(found.runtime(), found.id(), token.as_ref()).await? {
         Some(accepted) => {
             let run = lookup::run_at(&found, &run_id, accepted.after).await?;
             (run, accepted)
@@ -62,7 +62,7 @@ async fn write_outputs(
     asked: SubmitToolOutputs,
     token: Option<RequestToken>,
 ) -> Result<(Run, Accepted), ApiError> {
-    let runtime = api.runtime();
+    let runtime = api.runtime(found.tenant());
     let (run, now) = (lookup::run(found, run_id).await?, Timestamp::now());
     let item = asked.item(&runtime.mint(), &run, now)?;
     let request = AnswerRequest {

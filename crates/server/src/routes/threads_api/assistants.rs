@@ -40,7 +40,7 @@ pub(super) async fn find(
 }
 
 async fn stored(api: &Api, tenant: &TenantId, id: &str) -> Result<Option<Assistant>, ApiError> {
-    let object = api.runtime().objects().get(tenant, KIND, id).await?;
+    let object = api.runtime(tenant).objects().get(tenant, KIND, id).await?;
     let read = object.map(|object| serde_json::from_str(&object.json));
     Ok(read.transpose().map_err(RuntimeError::from)?)
 }
@@ -167,7 +167,12 @@ async fn push_stored(
         limit: query.limit + 1,
         ..ObjectPage::default()
     };
-    let objects = match api.runtime().objects().list(tenant, KIND, wanted).await {
+    let objects = match api
+        .runtime(tenant)
+        .objects()
+        .list(tenant, KIND, wanted)
+        .await
+    {
         Err(StoreError::NoSuchObject { id, .. }) => {
             return Err(not_found(ObjectKind::Assistant, &id));
         }
@@ -205,7 +210,7 @@ pub(super) async fn create(
         }
         return Ok(Json(before.object()));
     }
-    let objects = api.runtime().objects();
+    let objects = api.runtime(&tenant).objects();
     objects.put(&tenant, object(&assistant, now)?).await?;
     if let Some(token) = &token {
         note_made(&api, &tenant, &id, token, None).await?;
@@ -257,7 +262,7 @@ async fn changed(
     change.apply(&mut assistant);
     check(api, &assistant)?;
     let changed = object(&assistant, before.created_at)?;
-    let objects = api.runtime().objects();
+    let objects = api.runtime(tenant).objects();
     let is_changed = objects.replace(tenant, &before, changed).await?;
     Ok(is_changed.then_some(assistant))
 }
@@ -287,7 +292,7 @@ pub(super) async fn delete(
 ) -> Result<Json<Deleted>, ApiError> {
     caller.check_sidecar()?;
     own(&api, &caller.tenant, &assistant_id).await?;
-    let objects = api.runtime().objects();
+    let objects = api.runtime(&caller.tenant).objects();
     objects
         .delete(&caller.tenant, KIND, &assistant_id, None)
         .await?;
@@ -300,7 +305,7 @@ async fn own(
     tenant: &TenantId,
     id: &str,
 ) -> Result<(SidecarObject, Assistant), ApiError> {
-    if let Some(object) = api.runtime().objects().get(tenant, KIND, id).await? {
+    if let Some(object) = api.runtime(tenant).objects().get(tenant, KIND, id).await? {
         let assistant = serde_json::from_str(&object.json).map_err(RuntimeError::from)?;
         return Ok((object, assistant));
     }

@@ -90,7 +90,7 @@ struct Counted {
 /// The latest count of a thread, or of its parent up to the fork. Costs one look-up for the thread and
 /// one for each ancestor until one has a count.
 async fn counted(api: &Api, tenant: &TenantId, thread: &ThreadId) -> Result<Counted, ApiError> {
-    let (objects, store) = (api.runtime().objects(), api.runtime().store());
+    let (objects, store) = (api.runtime(tenant).objects(), api.runtime(tenant).store());
     let (mut thread, mut end) = (thread.clone(), None);
     loop {
         let page = ObjectPage {
@@ -167,7 +167,7 @@ impl Brought {
             thread: Some(self.thread),
             is_limited: false,
         };
-        Ok(api.runtime().objects().put(tenant, object).await?)
+        Ok(api.runtime(tenant).objects().put(tenant, object).await?)
     }
 }
 

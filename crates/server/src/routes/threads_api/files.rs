@@ -76,7 +76,7 @@ async fn put_away(
     (object, kept): (SidecarObject, &StoredFile),
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let objects = api.runtime().objects();
+    let objects = api.runtime(tenant).objects();
     if kept.had_expired(now, STAYS) {
         // Where somebody has uploaded it anew meanwhile, that stays.
         objects
@@ -100,7 +100,7 @@ async fn put_away(
 
 /// The file with this id; an error if it does not exist or has expired.
 pub(super) async fn find(api: &Api, tenant: &TenantId, id: &str) -> Result<StoredFile, ApiError> {
-    let objects = api.runtime().objects();
+    let objects = api.runtime(tenant).objects();
     let object = objects.get(tenant, KIND, id).await?;
     let object = object.ok_or_else(|| not_found(ObjectKind::File, id))?;
     let kept = StoredFile::read(&object)?;
@@ -118,7 +118,7 @@ pub(super) async fn content_of(
     tenant: &TenantId,
     kept: &StoredFile,
 ) -> Result<Arc<[u8]>, ApiError> {
-    let objects = api.runtime().objects();
+    let objects = api.runtime(tenant).objects();
     let content = objects.content(tenant, KIND, &kept.file.id).await?;
     content.ok_or_else(|| not_found(ObjectKind::File, &kept.file.id))
 }
@@ -163,7 +163,7 @@ pub(super) async fn upload(
         file,
         media_type: media_type.to_owned(),
     };
-    let objects = api.runtime().objects();
+    let objects = api.runtime(&tenant).objects();
     if token.is_some()
         && let Some(before) = objects.get(&tenant, KIND, &kept.file.id).await?
     {
@@ -205,7 +205,7 @@ pub(super) async fn list(
 ) -> Result<Json<List<FileObject>>, ApiError> {
     caller.check_sidecar()?;
     let FileQuery { list, purpose } = FileQuery::read(pairs(&query))?;
-    let (objects, now) = (api.runtime().objects(), Timestamp::now());
+    let (objects, now) = (api.runtime(&caller.tenant).objects(), Timestamp::now());
     let (walk, mut page) = (list.walk(), Page::new(&list));
     let (mut after, mut beyond) = (walk.from, None);
     loop {
@@ -283,7 +283,7 @@ pub(super) async fn delete(
     PathOf(file_id): PathOf<String>,
 ) -> Result<Json<Deleted>, ApiError> {
     caller.check_sidecar()?;
-    let objects = api.runtime().objects();
+    let objects = api.runtime(&caller.tenant).objects();
     if !objects.delete(&caller.tenant, KIND, &file_id, None).await? {
         return Err(not_found(ObjectKind::File, &file_id));
     }

@@ -24,15 +24,16 @@ const PAGE: usize = 1_000;
 pub(super) async fn check_free(
     found: &ThreadRef,
     check: impl FnOnce(&Run, Timestamp) -> Result<(), RequestError>,
-) -> Result<(), ApiError> {
-    let (state, _) = found.state().await?;
+) -> Result<Seq, ApiError> {
+    let (state, tail) = found.state().await?;
     if state.active().is_none() && state.open().is_none() && state.waiting().len() == 0 {
-        return Ok(());
+        return Ok(tail);
     }
     let before = Position::END;
     let piece = EntryPage::of(found, PageRequest::Before { before, n: 1 }).await?;
     let now = Timestamp::now();
-    Ok(piece.active(now).map_or(Ok(()), |run| check(run, now))?)
+    piece.active(now).map_or(Ok(()), |run| check(run, now))?;
+    Ok(tail)
 }
 
 /// A run of the thread.

@@ -8,6 +8,7 @@ use crate::error::openai::Worded;
 use crate::error::{ApiError, ErrorBody};
 use crate::idempotency::{KeyedBody, check_made, note_made};
 use crate::state::Api;
+use crate::threads::unfollowed;
 use crate::threads::{NamedThread, ThreadRef, id_for};
 use axum::Json;
 use axum::extract::State;
@@ -68,7 +69,7 @@ pub(super) async fn create(
         n_bytes,
         token,
     };
-    let runtime = api.runtime().clone();
+    let runtime = found.runtime().clone();
     let said = runtime.run_to_completion(async move { to_say.post(&api, &found).await });
     said.await.map(Json)
 }
@@ -88,6 +89,10 @@ impl ToSay {
     /// Posts the message, and counts its attachments. Both happen even if the client disconnects.
     async fn post(self, api: &Api, found: &ThreadRef) -> Result<MessageObject, ApiError> {
         let _turn = api.turns().of(found.id()).await;
+        unfollowed(async || self.post_once(api, found).await).await
+    }
+
+    async fn post_once(&self, api: &Api, found: &ThreadRef) -> Result<MessageObject, ApiError> {
         // The first of these may have come meanwhile.
         let id = self.item.id.to_string();
         if let Some(token) = &self.token
@@ -96,11 +101,12 @@ impl ToSay {
             check_made(api, found.tenant(), &id, token).await?;
             return Ok(said);
         }
-        lookup::check_free(found, Run::check_message).await?;
+        let free = lookup::check_free(found, Run::check_message).await?;
         let (tenant, thread) = (found.tenant(), found.id());
         let brought = attach::check(api, tenant, thread, self.n_bytes).await?;
         let speech = MessagePost::new(api, found.caller());
-        let kept = speech.record(found, vec![self.item], |_| self.place.clone());
+        let items = vec![self.item.clone()];
+        let kept = speech.record(found, items, Some(free), |_| self.place.clone());
         let kept = kept.await?;
         if let Some(token) = &self.token {
             note_made(api, tenant, &id, token, Some(thread)).await?;

@@ -43,7 +43,7 @@ fn routes() -> Vec<Route> {
         Route::post("/v1/threads/{thread_id}/runs", Write, THREAD_ID, routes!(runs::create)),
         Route::get("/v1/threads/{thread_id}/runs/{run_id}", Read, THREAD_ID, routes!(runs::read)),
         Route::post("/v1/threads/{thread_id}/runs/{run_id}", Write, THREAD_ID, routes!(runs::modify)),
-        Route::post("/v1/threads/{thread_id}/runs/{run_id}/cancel", Write, THREAD_ID, routes!(runs::cancel)),
+        Route::post("/v1/threads/{thread_id}/runs/{run_id}/cancel", Write, THREAD_ID, routes!(runs::cancel)).ends_runs(),
         Route::post("/v1/threads/{thread_id}/runs/{run_id}/submit_tool_outputs", Write, THREAD_ID, routes!(answers::submit)),
         Route::get("/v1/threads/{thread_id}/runs/{run_id}/steps", Read, THREAD_ID, routes!(steps::list)),
         Route::get("/v1/threads/{thread_id}/runs/{run_id}/steps/{step_id}", Read, THREAD_ID, routes!(steps::read)),

@@ -70,7 +70,7 @@ pub(super) async fn create(
     let asked = CreateRun::read(&body)?;
     let token = idempotency.token("threads.runs")?;
     let open = opened(&api, found.caller(), &asked)?;
-    if let Some(first) = answered(api.runtime(), found.id(), token.as_ref()).await? {
+    if let Some(first) = answered(found.runtime(), found.id(), token.as_ref()).await? {
         return run_events(&found, None, (first, open)).boxed().await;
     }
     let begin = Begin::of(&api, found.caller(), asked, token)
@@ -101,7 +101,8 @@ pub(super) async fn create_with_thread(
     let open = opened(&api, &caller, &asked)?;
     let known = known(&api, &caller, key.as_deref()).await?;
     if let Some(found) = &known
-        && let Some(first) = answered(api.runtime(), found.id(), token.as_ref()).await?
+        && let Some(first) =
+            answered(api.runtime(&caller.tenant), found.id(), token.as_ref()).await?
     {
         let object = thread_view(&api, found).await?;
         return run_events(found, Some(object), (first, open)).boxed().await;
@@ -186,7 +187,7 @@ impl Begin {
             fork,
             ..NewThreadRequest::default()
         };
-        let runtime = api.runtime();
+        let runtime = api.runtime(&caller.tenant);
         let (row, _) = runtime.get_or_create(&caller.tenant, new).await?;
         ThreadRef::authorise(runtime, caller, row)
     }
@@ -205,7 +206,7 @@ impl Begin {
             None => "/additional_messages",
         };
         let own = api.clone();
-        let accepted = api.runtime().run_to_completion(async move {
+        let accepted = api.runtime(found.tenant()).run_to_completion(async move {
             let place = |n| message_pointers(&format!("{list}/{n}"), &body);
             let accepted = self.accepted(&own, &found, place).await?;
             Ok::<_, ApiError>((accepted, found))
@@ -221,7 +222,7 @@ impl Begin {
         found: &ThreadRef,
         place: impl Fn(usize) -> BodyPointers,
     ) -> Result<Accepted, ApiError> {
-        let runtime = api.runtime();
+        let runtime = api.runtime(found.tenant());
         let before = items(api, self.asked.additional_messages);
         let last = before.last().map(|item| item.id.clone());
         let item = trigger(&runtime.mint(), last.as_ref());

@@ -67,7 +67,7 @@ async fn made(
     let mut asked = CreateThread::read(body)?;
     check_new_key(&caller, None, "")?;
     let token = idempotency.token("threads")?;
-    let (tenant, runtime) = (&caller.tenant, api.runtime());
+    let (tenant, runtime) = (&caller.tenant, api.runtime(&caller.tenant));
     let key = token.as_deref();
     let key = key.map(|token| id_for(api, &[tenant.as_str()], Some(token)));
     // A repetition needs no file: those of the first may be gone by now.
@@ -115,7 +115,7 @@ async fn imported(
     key: Option<String>,
     (import, n_bytes): (Import, u64),
 ) -> Result<ThreadRef, ApiError> {
-    let (runtime, tenant) = (api.runtime(), &caller.tenant);
+    let (runtime, tenant) = (api.runtime(&caller.tenant), &caller.tenant);
     match (runtime.import(tenant, key.clone(), import).await, key) {
         // It was made before.
         (Err(RuntimeError::NotEmpty), Some(key)) => {
@@ -165,7 +165,9 @@ pub(super) async fn parent(
     // The answer has who takes part in the parent, and may have its messages.
     caller.check_read()?;
     Ok(Some(
-        api.runtime().fork_point(found.into_row(), None).await?,
+        api.runtime(&caller.tenant)
+            .fork_point(found.into_row(), None)
+            .await?,
     ))
 }
 
@@ -195,9 +197,7 @@ pub(super) async fn thread_view(api: &Api, found: &ThreadRef) -> Result<ThreadOb
 /// The messages of a request, as items.
 pub(super) fn items(api: &Api, messages: Vec<interop::threads::CreateMessage>) -> Vec<NewItem> {
     let messages = messages.into_iter();
-    messages
-        .map(|message| message.item(&api.runtime().mint()))
-        .collect()
+    messages.map(|message| message.item(&api.mint())).collect()
 }
 
 async fn with_messages(api: &Api, found: &ThreadRef) -> Result<ThreadObject, ApiError> {
@@ -240,12 +240,11 @@ pub(super) async fn modify(
         let actors = read_actors(&actors, "/actors").map_err(|wrong| unreadable(&wrong))?;
         take_part(&api, &found, actors).await?;
     }
-    let before = found.reread().await?;
-    let update = ThreadUpdate {
+    let changed = found.change_thread(move |thread| ThreadUpdate {
         title: None,
-        metadata: Some(Some(asked.stored(before.row().thread.metadata.as_ref()))),
-    };
-    found.update_thread(update).await?;
+        metadata: Some(Some(asked.clone().stored(thread.metadata.as_ref()))),
+    });
+    changed.await?;
     thread_view(&api, &found.reread().await?).await.map(Json)
 }
 
@@ -257,7 +256,7 @@ async fn take_part(api: &Api, found: &ThreadRef, actors: Vec<Actor>) -> Result<(
     let changes = held.get().map(|desk| changes(desk.participants(), actors));
     drop(held);
     let changes = changes.unwrap_or_default().into_iter();
-    let changes = changes.map(|change| (change, api.runtime().mint()));
+    let changes = changes.map(|change| (change, api.mint()));
     let changes: Vec<_> = changes.collect();
     if changes.is_empty() {
         return Ok(());
@@ -303,9 +302,8 @@ pub(super) async fn delete(
 ) -> Result<Json<Deleted>, ApiError> {
     let found = find(&api, &named).await?;
     let (own, id) = (api.clone(), THREAD.write(found.id().as_str()));
-    let deleted = api
-        .runtime()
-        .run_to_completion(async move { deleted(&own, &found).await });
+    let runtime = found.runtime().clone();
+    let deleted = runtime.run_to_completion(async move { deleted(&own, &found).await });
     deleted.await?;
     Ok(Json(Deleted::new("thread.deleted", id)))
 }

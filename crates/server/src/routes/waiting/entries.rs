@@ -31,7 +31,7 @@ impl WaitingReader {
         row: &WaitingRow,
         now: Timestamp,
     ) -> Result<Option<Vec<WaitingView>>, ApiError> {
-        let runtime = self.api.runtime();
+        let runtime = self.api.runtime(&self.caller.tenant);
         let thread = ThreadRef::authorise(runtime, &self.caller, row.row.clone())?;
         match self.read_thread(row, &thread, now).await {
             Ok(entries) => Ok(Some(entries)),
@@ -180,7 +180,7 @@ impl WaitingReader {
 
     /// Settles a thread without open requests. If that fails, the thread is judged again by the next reader.
     pub(super) async fn settle(&self, row: &ThreadRow) {
-        let store = self.api.runtime().store();
+        let store = self.api.runtime(&self.caller.tenant).store();
         let settled = store.settle(&row.thread.id, row.tail).await;
         if let Err(error) = settled {
             tracing::debug!(%error, "the store keeps looking for requests in a thread");

@@ -55,9 +55,7 @@ pub(super) async fn send(action: Action) -> Result<Response, ApiError> {
         Some(_) => Done::here(),
         None => Done::at(location.clone()),
     };
-    Ok(done
-        .then(api.runtime().mint())
-        .response(&action.headers, &location))
+    Ok(done.then(api.mint()).response(&action.headers, &location))
 }
 
 /// The first message with this index.
@@ -121,7 +119,7 @@ async fn begin(action: &Action, text: &str) -> Result<String, ApiError> {
     let (api, caller) = (&action.api, &action.caller);
     let name = match action.form.optional("idempotency_key") {
         Some(token) => token.to_owned(),
-        None => api.runtime().mint(),
+        None => api.mint(),
     };
     let key = format!("{}{name}", caller.rights.new_key_prefix());
     crate::threads::check_new_key(caller, Some(&key), "/thread")?;
@@ -157,7 +155,9 @@ async fn create(
         metadata: None,
         fork: None,
     };
-    api.runtime().get_or_create(&caller.tenant, new).await?;
+    api.runtime(&caller.tenant)
+        .get_or_create(&caller.tenant, new)
+        .await?;
     Ok(())
 }
 
@@ -295,7 +295,7 @@ pub(super) async fn fork(action: Action) -> Result<Response, ApiError> {
 fn fork_key(action: &Action) -> Result<Option<String>, ApiError> {
     let caller = &action.caller;
     let own = caller.is_restricted().then(|| {
-        let name = action.api.runtime().mint();
+        let name = action.api.mint();
         format!("{}{name}", caller.rights.new_key_prefix())
     });
     crate::threads::check_new_key(caller, own.as_deref(), "/thread")?;

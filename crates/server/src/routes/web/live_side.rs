@@ -83,7 +83,10 @@ impl PageSide {
     /// The patches of the page, from now on.
     pub(super) fn patches(mut self) -> BoxStream<'static, Result<Vec<Patch>, ApiError>> {
         // The subscription comes first, so no change falls between it and what is read.
-        let mut changes: ThreadChanges = self.api.runtime().thread_changes(&self.caller.tenant);
+        let mut changes: ThreadChanges = self
+            .api
+            .runtime(&self.caller.tenant)
+            .thread_changes(&self.caller.tenant);
         Box::pin(async_stream::try_stream! {
             let mut reader = WaitingReader::new(&self.api, &self.caller);
             let mut sent = SentState::default();

@@ -293,7 +293,7 @@ impl PageParts {
                     name,
                 })
                 .collect(),
-            idempotency_key: api.runtime().mint(),
+            idempotency_key: api.mint(),
             may_write: caller.check_scope(Scope::Write).is_ok(),
             may_answer: caller.check_scope(Scope::Write).is_ok() && caller.may_answer_calls(),
             max_file_bytes: super::form::max_files(config),

@@ -41,7 +41,10 @@ pub(super) async fn read_past_requests(
     thread: &ThreadRef,
     at: Seq,
 ) -> Result<Vec<CapabilityRequest>, ApiError> {
-    let past = api.aitp_states().past(thread.row(), at).await;
+    let past = api
+        .aitp_states(thread.tenant())
+        .past(thread.row(), at)
+        .await;
     let (desk, now) = past.map_err(of_past)?;
     let view = RequestReader {
         api,
@@ -60,7 +63,9 @@ async fn read(
     which: impl FnOnce(&interop::aitp::Ledger) -> Vec<&Request>,
 ) -> Result<Vec<CapabilityRequest>, ApiError> {
     let now = Timestamp::now();
-    let fetched = api.forms().fetch(api.aitp_states(), thread.row(), now);
+    let fetched = api
+        .forms()
+        .fetch(api.aitp_states(thread.tenant()), thread.row(), now);
     fetched.await?;
     looked(api, thread, |desk| {
         let view = RequestReader {
@@ -120,7 +125,7 @@ impl RequestReader<'_> {
             n_late: request.late.len(),
             closing: self.closing(&request.life.status),
             settlement: request.life.settlement,
-            idempotency_key: self.api.runtime().mint(),
+            idempotency_key: self.api.mint(),
             back: None,
         })
     }

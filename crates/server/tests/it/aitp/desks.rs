@@ -21,7 +21,7 @@ async fn snapshots(app: &App) -> Vec<runtime::objects::SidecarObject> {
         limit: 10,
         ..ObjectPage::default()
     };
-    let objects = app.runtime().objects();
+    let objects = app.default_runtime().objects();
     objects
         .list(&TenantId::from("a"), "aitp.desk", page)
         .await
@@ -41,7 +41,9 @@ async fn again(meeting: Meeting) -> Meeting {
         ("only", "llk_only", ""),
     ]);
     let config = Config::parse(&keys, &|_| None).unwrap();
-    let app = App::open(config, directory.path(), OpenMode::ReadWrite).unwrap();
+    let app = App::open(config, directory.path(), OpenMode::ReadWrite)
+        .await
+        .unwrap();
     app.recover().await.unwrap();
     let router = router(app.clone(), CancellationToken::new());
     let user = crate::harness::Server {
@@ -88,7 +90,7 @@ async fn a_long_thread_has_a_snapshot_that_the_next_server_goes_on_from() {
     meeting.ask(&seat(None)).await;
     let item = |n| NewItem::user(format!("n{n}"), json!([]).into());
     let items = (0..1_100).map(item).collect();
-    let runtime = meeting.user.app.runtime();
+    let runtime = meeting.user.app.default_runtime();
     runtime
         .record_all(&TenantId::from("a"), "t", items)
         .await
@@ -114,7 +116,7 @@ async fn a_long_thread_has_a_snapshot_that_the_next_server_goes_on_from() {
         is_limited: true,
     };
     let tenant = TenantId::from("a");
-    let objects = meeting.user.app.runtime().objects();
+    let objects = meeting.user.app.default_runtime().objects();
     objects
         .put(&tenant, forged(snapshot.to_string()))
         .await
@@ -122,7 +124,7 @@ async fn a_long_thread_has_a_snapshot_that_the_next_server_goes_on_from() {
     let meeting = again(meeting).await;
     assert_eq!(known(&meeting).await.0["requests"], json!([]));
     // One that can't be read is none: the log has it all.
-    let objects = meeting.user.app.runtime().objects();
+    let objects = meeting.user.app.default_runtime().objects();
     objects
         .put(&tenant, forged("[1, 2]".to_owned()))
         .await
@@ -175,7 +177,7 @@ const N_TRIES: usize = 20;
 async fn a_thread_that_is_deleted_meanwhile_gets_no_snapshot() {
     let meeting = Meeting::new().await;
     meeting.ask(&seat(None)).await;
-    let (runtime, tenant) = (meeting.user.app.runtime(), TenantId::from("a"));
+    let (runtime, tenant) = (meeting.user.app.default_runtime(), TenantId::from("a"));
     for after in 1.. {
         let mut n_between = 0;
         for _ in 0..N_TRIES {

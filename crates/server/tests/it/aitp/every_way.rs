@@ -276,7 +276,13 @@ pub(super) async fn make_threads(client: &Server) {
 }
 
 /// What takes a body and says nothing: it answers what waits, stops, finds, notes, keeps or takes as it is.
-pub(super) const SAYING_NOTHING: [(&str, &str); 50] = [
+pub(super) const SAYING_NOTHING: [(&str, &str); 55] = [
+    // A worker speaks as the agent.
+    ("POST", "/api/v1/steps/lease"),
+    ("POST", "/api/v1/steps/{step}/complete"),
+    ("POST", "/api/v1/steps/{step}/deltas"),
+    ("POST", "/api/v1/steps/{step}/fail"),
+    ("POST", "/api/v1/steps/{step}/heartbeat"),
     ("POST", "/api/v1/web/tokens"),
     ("POST", "/a2a/v1/tasks/{id}"),
     ("POST", "/a2a/v1/tasks/{id}/pushNotificationConfigs"),

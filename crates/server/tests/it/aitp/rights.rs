@@ -154,7 +154,7 @@ async fn an_actor_stays_bound_to_the_successor_of_its_key() {
         ("other", "llk_shop", ""),
     ]);
     let config = loomline_server::Config::parse(&keys, &|_| None).unwrap();
-    meeting.user.app.replace_keys(&config.tenants);
+    meeting.user.app.replace_tenants(&config.tenants).unwrap();
     let next = meeting.user.with_key("llk_next");
     let said = meeting
         .record(&next, "assistant", Some("shop"), "still me")

@@ -13,7 +13,7 @@ use axum::body::Body;
 use futures_util::StreamExt as _;
 use http::header;
 use loomline_server::DEV_TENANT;
-use runtime::{Append, NewRecord};
+use runtime::{Append, NewRecord, Ownership};
 use serde_json::{Value, json};
 use timeline::Command;
 
@@ -160,21 +160,22 @@ async fn a_reader_of_an_answer_that_goes_away_stops_the_run_that_hears_of_it_alo
 
 /// Closes a thread, as nobody does while it waits.
 async fn close(server: &Server, key: &str) {
-    let (runtime, tenant) = (server.app.runtime(), DEV_TENANT.into());
+    let (runtime, tenant) = (server.app.default_runtime(), DEV_TENANT.into());
     let row = runtime.find(&tenant, key).await.unwrap();
-    let claim = runtime.store().claim(&row.thread.id).await.unwrap();
-    let at = claim.head.last_at;
-    let events = claim.head.state.decide(Command::Close, at).unwrap();
+    let head = runtime.store().head(&row.thread.id).await.unwrap();
+    let at = head.last_at;
+    let events = head.state.decide(Command::Close, at).unwrap();
     let records = events
         .into_iter()
         .map(|event| NewRecord::new(at, event).unwrap());
     let append = Append {
         thread: row.thread.id,
-        epoch: claim.epoch,
-        tail: claim.head.tail,
+        epoch: head.epoch,
+        tail: head.tail,
         records: records.collect(),
         token: None,
         is_limited: true,
+        ownership: Ownership::Keep,
         unmoved: Vec::new(),
     };
     runtime.store().append(append).await.unwrap();

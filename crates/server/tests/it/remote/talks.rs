@@ -178,7 +178,7 @@ async fn who_cancels_here_cancels_there() {
         // It is known there, and what it says has come.
         until(async || {
             let tenant = DEV_TENANT.into();
-            let runtime = two.near.app.runtime();
+            let runtime = two.near.app.default_runtime();
             let read = runtime.read(&tenant, "t", Seq::ZERO, 500).await.unwrap();
             read.iter().any(|logged| {
                 let event = &logged.record.event;

@@ -144,7 +144,7 @@ async fn a_result_that_was_kept_for_no_call_does_no_harm() {
         content: Some(output(&json!("none"), "x").into()),
         metadata: None,
     };
-    let runtime = server.app.runtime();
+    let runtime = server.app.default_runtime();
     let kept = runtime.record(&DEV_TENANT.into(), "k", stray).await;
     kept.unwrap();
     let body = json!({"input": "hi", "conversation": "k", "store": false});

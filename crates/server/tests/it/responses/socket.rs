@@ -277,7 +277,7 @@ async fn a_key_that_is_taken_away_makes_no_more_responses() {
     let mut socket = Socket::with_key(&listening, Some("llk_a")).await;
     socket.respond(json!({"input": "hi"})).await;
     let app: &App = &server.app;
-    app.replace_keys(&parse(&config("two")).tenants);
+    app.replace_tenants(&parse(&config("two")).tenants).unwrap();
     assert_eq!(
         socket.refused(json!({"input": "hi"})).await,
         (401, "unauthorized".to_owned())

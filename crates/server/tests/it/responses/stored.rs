@@ -132,7 +132,7 @@ async fn what_lies_beside_a_thread_goes_with_its_only_response() {
     assert_eq!(noted.status, 200, "{}", noted.text);
     let n_notes = async || {
         let kind = format!("threads.notes:{}", THREAD.read(&thread));
-        let objects = server.app.runtime().objects();
+        let objects = server.app.default_runtime().objects();
         let page = ObjectPage {
             limit: 10,
             ..ObjectPage::default()
@@ -163,7 +163,7 @@ async fn the_mark_of_a_deleted_response_goes_with_its_conversation() {
             limit: 10,
             ..ObjectPage::default()
         };
-        let objects = server.app.runtime().objects();
+        let objects = server.app.default_runtime().objects();
         let tenant = DEV_TENANT.into();
         let kept = objects.list(&tenant, "responses.deleted", page).await;
         kept.unwrap().len()

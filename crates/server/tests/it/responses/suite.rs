@@ -241,7 +241,7 @@ async fn a_conversation_is_put_in_brief_as_the_suite_wants_it() {
     is_completed("websocket-compact-new-chain", &response);
     assert_eq!(text_of(&response), "You said: And now?");
     listening.stop().await;
-    assert_eq!(server.app.runtime().running(), 0);
+    assert_eq!(server.app.default_runtime().running(), 0);
 }
 
 /// A message of the suite's over a WebSocket, which holds its own against the schema, too.

@@ -18,7 +18,7 @@ use timeline::ThreadId;
 
 /// How many objects lie beside a thread: its notes, and the count of what its messages bring.
 async fn beside(client: &Client, thread: &str) -> usize {
-    let (objects, tenant) = (client.0.app.runtime().objects(), DEV_TENANT.into());
+    let (objects, tenant) = (client.0.app.default_runtime().objects(), DEV_TENANT.into());
     let mut n_beside = 0;
     for kind in ["threads.notes", "threads.attached"] {
         let page = ObjectPage {
@@ -46,7 +46,10 @@ async fn brings(client: &Client, says: &Value) -> (String, String, String) {
     let made = client.ask("/threads", json!({"messages": [says]})).await;
     let made = object(&made, "ThreadObject")["id"].take();
     let made = made.as_str().unwrap().to_owned();
-    let (thread, runtime) = (THREAD.read(&made).into_owned(), client.0.app.runtime());
+    let (thread, runtime) = (
+        THREAD.read(&made).into_owned(),
+        client.0.app.default_runtime(),
+    );
     let (tenant, id) = (DEV_TENANT.into(), ThreadId::from(thread.clone()));
     let found = runtime.find_by_id(&tenant, &id);
     let key = found.await.unwrap().thread.key.unwrap();
@@ -82,7 +85,7 @@ async fn what_lies_beside_a_thread_goes_with_it_though_its_client_hung_up() {
 
 /// Deletes all threads; the ids of those that were there.
 async fn cleared(client: &Client) -> Vec<String> {
-    let (runtime, tenant) = (client.0.app.runtime(), DEV_TENANT.into());
+    let (runtime, tenant) = (client.0.app.default_runtime(), DEV_TENANT.into());
     let page = ThreadRows {
         limit: 100,
         ..ThreadRows::default()
@@ -157,7 +160,7 @@ async fn what_lies_beside_a_thread_goes_in_the_transaction_that_deletes_it() {
     assert_eq!(beside(&client, &thread).await, 2);
     // As a server leaves it that goes down right after the transaction.
     let (tenant, id) = (DEV_TENANT.into(), ThreadId::from(thread.clone()));
-    let store = client.0.app.runtime().store();
-    store.delete(&tenant, &id).await.unwrap();
+    let store = client.0.app.default_runtime().store();
+    store.delete(&tenant, &id, None).await.unwrap();
     assert_eq!(beside(&client, &thread).await, 0);
 }

@@ -106,7 +106,12 @@ async fn what_a_new_thread_brings_is_counted_though_its_client_hung_up() {
         limit: 100,
         ..ThreadRows::default()
     };
-    let threads = client.0.app.runtime().list(&DEV_TENANT.into(), page).await;
+    let threads = client
+        .0
+        .app
+        .default_runtime()
+        .list(&DEV_TENANT.into(), page)
+        .await;
     let threads = threads.unwrap();
     assert!(threads.len() as u64 >= N_SWEEPS);
     for row in threads {
@@ -120,7 +125,7 @@ pub(super) const N_TRIES: usize = 20;
 /// Deletes an object in the middle of a request that looks at it and then keeps it anew: after each
 /// number of polls, until the request is answered by then. It is not there afterwards.
 async fn stays_deleted(client: &Client, kind: &str, path: &str, create: impl AsyncFn() -> Value) {
-    let (objects, tenant) = (client.0.app.runtime().objects(), DEV_TENANT.into());
+    let (objects, tenant) = (client.0.app.default_runtime().objects(), DEV_TENANT.into());
     for after in 1.. {
         let mut n_between = 0;
         for _ in 0..N_TRIES {
@@ -164,7 +169,7 @@ async fn a_file_that_is_deleted_while_it_is_put_away_stays_deleted() {
 #[tokio::test]
 async fn a_file_that_is_uploaded_anew_while_it_is_swept_stays() {
     let client = Client::new().await;
-    let (objects, tenant) = (client.0.app.runtime().objects(), DEV_TENANT.into());
+    let (objects, tenant) = (client.0.app.default_runtime().objects(), DEV_TENANT.into());
     for after in 1.. {
         let mut n_between = 0;
         for _ in 0..N_TRIES {

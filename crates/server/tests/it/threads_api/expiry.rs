@@ -14,7 +14,7 @@ const CALL: &str = "call_1";
 
 /// A thread whose run has waited for its client since then.
 async fn waited(client: &Client, since: SignedDuration) -> (String, Value) {
-    let runtime = client.0.app.runtime();
+    let runtime = client.0.app.default_runtime();
     let at = Timestamp::now() - since;
     let asked = CreateRun::read(&json!({"assistant_id": "demo", "tools": [weather()]})).unwrap();
     let assistant = Assistant::of_agent("demo", "scripted", None, at);

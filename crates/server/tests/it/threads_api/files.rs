@@ -182,7 +182,7 @@ async fn pages_of_files_show_each_once_and_only_those_of_a_purpose() {
 
 /// Has the time of a file be up since so many seconds.
 pub(super) async fn expired(client: &Client, file: &Value, seconds: i64) {
-    let (objects, tenant) = (client.0.app.runtime().objects(), DEV_TENANT.into());
+    let (objects, tenant) = (client.0.app.default_runtime().objects(), DEV_TENANT.into());
     let kept = objects.get(&tenant, "file", id(file)).await;
     let kept = kept.unwrap().unwrap();
     let mut json: Value = serde_json::from_str(&kept.json).unwrap();
@@ -202,7 +202,7 @@ pub(super) async fn expired(client: &Client, file: &Value, seconds: i64) {
 #[tokio::test]
 async fn files_whose_time_is_up_are_shown_to_nobody_and_deleted_a_day_later() {
     let client = Client::new().await;
-    let (runtime, tenant) = (client.0.app.runtime(), DEV_TENANT.into());
+    let (runtime, tenant) = (client.0.app.default_runtime(), DEV_TENANT.into());
     let stays = kept(&client, "assistants", "a.txt", b"x").await;
     let gone = kept(&client, "assistants", "b.txt", b"y").await;
     let is_kept = async || {

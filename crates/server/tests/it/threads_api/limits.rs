@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// What was counted last of the bytes that a thread's messages bring.
 pub(super) async fn counted(client: &Client, thread: &str) -> Option<SidecarObject> {
-    let (objects, tenant) = (client.0.app.runtime().objects(), DEV_TENANT.into());
+    let (objects, tenant) = (client.0.app.default_runtime().objects(), DEV_TENANT.into());
     let page = ObjectPage {
         newest_first: true,
         limit: 1,
@@ -35,7 +35,7 @@ async fn count(client: &Client, thread: &str, n_bytes: u64) {
         thread: Some(THREAD.read(thread).as_ref().into()),
         is_limited: false,
     };
-    let objects = client.0.app.runtime().objects();
+    let objects = client.0.app.default_runtime().objects();
     objects.put(&DEV_TENANT.into(), object).await.unwrap();
 }
 

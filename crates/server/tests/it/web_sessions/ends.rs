@@ -18,7 +18,7 @@ async fn sessions(server: &Server) -> Vec<SidecarObject> {
         limit: 10,
         ..ObjectPage::default()
     };
-    let objects = server.app.runtime().objects();
+    let objects = server.app.default_runtime().objects();
     objects
         .list(&TenantId::from("a"), KIND, page)
         .await
@@ -28,7 +28,7 @@ async fn sessions(server: &Server) -> Vec<SidecarObject> {
 /// Replaces the keys of a running server.
 fn replace(server: &Server, text: &str) {
     let config = Config::parse(text, &|_| None).unwrap();
-    server.app.replace_keys(&config.tenants);
+    server.app.replace_tenants(&config.tenants).unwrap();
 }
 
 /// Whether a file below a directory contains a text.
@@ -126,7 +126,7 @@ async fn a_session_expires() {
         thread: None,
         is_limited: true,
     };
-    let objects = server.app.runtime().objects();
+    let objects = server.app.default_runtime().objects();
     let tenant = TenantId::from("a");
     objects.put(&tenant, object.clone()).await.unwrap();
     is_out(&browser).await;

@@ -2,8 +2,8 @@
 
 use super::BackupError;
 use crate::private;
+use crate::value::hex;
 use sha2::{Digest as _, Sha256};
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
@@ -66,28 +66,4 @@ pub(super) fn sum(path: &Path) -> Result<(u64, String), BackupError> {
         hash.update(read);
         size += read.len() as u64;
     }
-}
-
-/// A SHA-256 from its hexadecimal digits.
-pub(in crate::sqlite) fn unhex(digits: &str) -> Option<[u8; 32]> {
-    let mut digest = [0; 32];
-    let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
-    if !rest.is_empty() || pairs.len() != digest.len() {
-        return None;
-    }
-    for (byte, pair) in digest.iter_mut().zip(pairs) {
-        let pair = std::str::from_utf8(pair).ok()?;
-        *byte = u8::from_str_radix(pair, 16).ok()?;
-    }
-    Some(digest)
-}
-
-/// Bytes as hexadecimal digits.
-pub(in crate::sqlite) fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        // Writing to a string can't fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }

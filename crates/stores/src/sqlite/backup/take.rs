@@ -3,7 +3,7 @@
 use super::BackupError;
 use super::LOCK;
 use super::chain::Chain;
-use super::file::{create, hex, io, partial, publish, remove, sum};
+use super::file::{create, io, partial, publish, remove, sum};
 use super::manifest::{BackupKind, FORMAT, Manifest, Previous, StoreCounts};
 use crate::private;
 use crate::sqlite::blocks::Erased;
@@ -13,6 +13,7 @@ use crate::sqlite::key::{self, StoreKey};
 use crate::sqlite::migrations::MIGRATIONS;
 use crate::sqlite::schema;
 use crate::sqlite::value::count;
+use crate::value::hex;
 use jiff::Timestamp;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::types::ToSqlOutput;

@@ -2,12 +2,12 @@
 
 use super::super::blocks::{Log, Sum};
 use super::super::error::statement;
-use super::super::fault::{Remedy, StoreFault};
 use super::super::projection::Tables;
 use super::super::rebuild::{fold, measured};
 use super::super::sums::{self, LogEnd, Wait};
 use super::super::value::{count, int};
 use super::super::{waits, words};
+use crate::durable::{Remedy, StoreFault};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params};
 use store::StoreError;

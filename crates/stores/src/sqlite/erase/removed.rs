@@ -1,86 +1,18 @@
 //! Removed items and steps: their content leaves the blocks, and the chain of sums stays.
 
-use super::super::blocks::{self, Erased, Log};
+use super::super::blocks::{self, Log};
 use super::super::error::statement;
 use super::super::rows;
 use super::super::sums::LogEnd;
 use super::super::value::{count, int};
-use super::samples::Samples;
-use crate::block::{
-    Block, BlockFault, BlockReader, ByteRange, ByteRanges, Decoded, ToStore, one_block,
-};
+use crate::block::{Block, BlockFault};
+use crate::durable::{NewRanges, Plan, RowKey, RowValue, Samples};
+use crate::sum::{Erased, erased, written};
 use rusqlite::{Connection, OptionalExtension, params};
-use sha2::{Digest as _, Sha256};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use store::{Filter, StoreError, TenantId};
-use timeline::{Compaction, CompactionId, Event, Payload, Removed, Seq, ThreadId};
-
-/// The counts of an erasure of removed entries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ErasedEntries {
-    /// Removed items, steps and compactions whose content is erased.
-    pub entries: u64,
-    /// Blocks that were written anew.
-    pub blocks: u64,
-    /// Removed entries that stay, because a fork was made before their removal and shows them.
-    pub shown_by_forks: u64,
-    /// Entries that stay, because only a fork has removed them: they are in the log of its parent.
-    pub in_parents: u64,
-}
-
-/// The removed entries of a thread, and the blocks with their content.
-pub(super) struct Plan {
-    no: i64,
-    thread: ThreadId,
-    entries: BTreeSet<Removed>,
-    /// Those of them that have content.
-    with_content: BTreeSet<Removed>,
-    /// The blocks that have content of them, by their first events.
-    blocks: BTreeMap<u64, PlannedBlock>,
-    shown_by_forks: u64,
-    in_parents: u64,
-}
-
-/// A block that is to be erased. Its rows are those of parts and steps with values in it. Until it is erased they can
-/// only become fewer: a row that changes gets values of a newer block.
-#[derive(Debug, Default)]
-struct PlannedBlock {
-    last: u64,
-    parts: Vec<RowKey>,
-    answers: Vec<RowKey>,
-    ends: Vec<RowKey>,
-}
-
-/// The key of a row, and the event with its value.
-#[derive(Clone, Copy, Debug)]
-struct RowKey {
-    execution: i64,
-    iteration: i64,
-    idx: i64,
-    seq: i64,
-}
-
-impl Plan {
-    pub(super) fn counts(&self) -> ErasedEntries {
-        ErasedEntries {
-            entries: self.with_content.len() as u64,
-            blocks: 0,
-            shown_by_forks: self.shown_by_forks,
-            in_parents: self.in_parents,
-        }
-    }
-
-    pub(super) fn blocks(&self) -> impl Iterator<Item = u64> {
-        self.blocks.keys().copied()
-    }
-
-    /// The entry and the event without its content, if it is to be erased.
-    fn erased(&self, event: &Event) -> Option<(Removed, Event)> {
-        let entry = event.entry().filter(|it| self.entries.contains(it))?;
-        Some((entry, event.erased()?))
-    }
-}
+use timeline::{Compaction, CompactionId, Event, Removed, Seq, ThreadId};
 
 /// The threads of a tenant with removed entries.
 pub(super) fn threads(conn: &Connection, tenant: &TenantId) -> Result<Vec<ThreadId>, StoreError> {
@@ -100,16 +32,7 @@ pub(super) fn threads(conn: &Connection, tenant: &TenantId) -> Result<Vec<Thread
 pub(super) fn plan(conn: &Connection, thread: &ThreadId) -> Result<Plan, StoreError> {
     let conn = &conn.unchecked_transaction().map_err(statement)?;
     let no = rows::number(conn, thread)?;
-    let mut plan = Plan {
-        no,
-        thread: thread.clone(),
-        entries: BTreeSet::new(),
-        with_content: BTreeSet::new(),
-        blocks: BTreeMap::new(),
-        shown_by_forks: 0,
-        in_parents: 0,
-    };
-    let mut from = None;
+    let mut plan = Plan::of(no, thread);
     let mut compactions = None;
     let sql = "SELECT target, seq FROM thread_removals WHERE thread_no = ?1 AND target NOT GLOB 'compacted *'";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
@@ -133,7 +56,7 @@ pub(super) fn plan(conn: &Connection, thread: &ThreadId) -> Result<Plan, StoreEr
             }
         };
         let Some(seq) = seq else {
-            plan.in_parents += 1;
+            plan.keep_in_parent();
             continue;
         };
         let sql = "SELECT EXISTS (SELECT 1 FROM thread_threads
@@ -142,34 +65,19 @@ pub(super) fn plan(conn: &Connection, thread: &ThreadId) -> Result<Plan, StoreEr
             .query_row(sql, [no, seq, removed_at], |row| row.get(0))
             .map_err(statement)?;
         if is_shown {
-            plan.shown_by_forks += 1;
+            plan.keep_for_forks();
         } else {
-            plan.entries.insert(what);
-            from = Some(from.map_or(seq, |from: i64| from.min(seq)));
+            plan.erase(what, seq);
         }
     }
-    let Some(from) = from else { return Ok(plan) };
-    let (mut blocks, mut with_content) = (BTreeMap::new(), BTreeSet::new());
-    Log { conn, no }.read_blocks(Seq(count(from)), Filter::All, |_, first, reader| {
-        let (mut next, mut has_content) = (first, false);
-        for decoded in reader {
-            let Decoded { event, .. } = decoded.map_err(fault(conn, no, first))?;
-            if let Some((entry, _)) = plan.erased(&event) {
-                has_content = true;
-                with_content.insert(entry);
-            }
-            next += 1;
-        }
-        if has_content {
-            let block = PlannedBlock {
-                last: next - 1,
-                ..PlannedBlock::default()
-            };
-            blocks.insert(first, block);
-        }
+    let Some(from) = plan.from() else {
+        return Ok(plan);
+    };
+    Log { conn, no }.read_blocks(Seq(from), Filter::All, |_, first, reader| {
+        let looked = plan.look_at(first, reader);
+        looked.map_err(fault(conn, no, first))?;
         Ok(ControlFlow::Continue(()))
     })?;
-    (plan.blocks, plan.with_content) = (blocks, with_content);
     find_rows(conn, &mut plan)?;
     Ok(plan)
 }
@@ -208,24 +116,23 @@ fn compacted(conn: &Connection, no: i64) -> Result<BTreeMap<CompactionId, i64>, 
 
 /// Finds the rows with values in the blocks.
 fn find_rows(conn: &Connection, plan: &mut Plan) -> Result<(), StoreError> {
-    type List = fn(&mut PlannedBlock) -> &mut Vec<RowKey>;
-    let tables: [(&str, List); 3] = [
+    let tables = [
         (
+            RowValue::Part,
             "SELECT execution_seq, iteration, idx, seq FROM thread_parts WHERE thread_no = ?1",
-            |block| &mut block.parts,
         ),
         (
+            RowValue::Answer,
             "SELECT execution_seq, iteration, 0, answer_seq FROM thread_steps
              WHERE thread_no = ?1 AND answer_seq IS NOT NULL",
-            |block| &mut block.answers,
         ),
         (
+            RowValue::End,
             "SELECT execution_seq, iteration, 0, end_seq FROM thread_steps
              WHERE thread_no = ?1 AND end_seq IS NOT NULL",
-            |block| &mut block.ends,
         ),
     ];
-    for (sql, list) in tables {
+    for (value, sql) in tables {
         let mut select = conn.prepare_cached(sql).map_err(statement)?;
         let rows = select.query_map([plan.no], |row| {
             Ok(RowKey {
@@ -236,12 +143,7 @@ fn find_rows(conn: &Connection, plan: &mut Plan) -> Result<(), StoreError> {
             })
         });
         for key in rows.map_err(statement)? {
-            let key = key.map_err(statement)?;
-            let seq = count(key.seq);
-            let block = plan.blocks.range_mut(..=seq).next_back();
-            if let Some((_, block)) = block.filter(|(_, block)| seq <= block.last) {
-                list(block).push(key);
-            }
+            plan.add_row(value, key.map_err(statement)?);
         }
     }
     Ok(())
@@ -258,12 +160,8 @@ pub(super) fn samples(conn: &Connection, thread: &ThreadId) -> Result<Samples, S
     let mut samples = Samples::default();
     for from in plan.blocks() {
         Log { conn, no }.read_blocks(Seq(from), Filter::All, |_, first, reader| {
-            for decoded in reader {
-                let Decoded { event, .. } = decoded.map_err(fault(conn, no, first))?;
-                if let Some((_, erased)) = plan.erased(&event) {
-                    samples.add_difference(&event, &erased);
-                }
-            }
+            let added = plan.add_samples(&mut samples, reader);
+            added.map_err(fault(conn, no, first))?;
             Ok(ControlFlow::Break(()))
         })?;
     }
@@ -280,32 +178,25 @@ pub(super) fn erase_block(conn: &Connection, plan: &Plan, first: u64) -> Result<
     let mut found = None;
     Log { conn, no: plan.no }.read_blocks(Seq(first), Filter::All, |block, at, reader| {
         if at == first {
-            found = rewritten(plan, block, reader).map_err(fault(conn, plan.no, first))?;
+            let rewritten = plan.rewritten(first, reader);
+            found = rewritten
+                .map_err(fault(conn, plan.no, first))?
+                .map(|it| (block, it));
         }
         Ok(ControlFlow::Break(()))
     })?;
-    let Some(Rewritten {
-        id: block_id,
-        events,
-        block,
-        fewer,
-    }) = found
-    else {
+    let Some((block, rewritten)) = found else {
         return Ok(false);
     };
-    replace(conn, block_id, &block)?;
-    let places = Places {
+    replace(conn, block, &rewritten.block)?;
+    let ranges = rewritten.ranges(plan);
+    let rows = Rows {
         conn,
         no: plan.no,
-        block: block_id,
-        first,
-        events: &events,
-        ranges: &block.ranges,
+        block,
     };
-    if let Some(rows) = plan.blocks.get(&first) {
-        places.correct(rows)?;
-    }
-    end.bytes = end.bytes.saturating_sub(fewer);
+    rows.correct(&ranges)?;
+    end.bytes = end.bytes.saturating_sub(rewritten.fewer);
     let sql = "UPDATE thread_threads SET bytes = ?2, end_sum = ?3 WHERE no = ?1";
     let mut update = conn.prepare_cached(sql).map_err(statement)?;
     update
@@ -314,106 +205,42 @@ pub(super) fn erase_block(conn: &Connection, plan: &Plan, first: u64) -> Result<
     Ok(true)
 }
 
-/// A block without the content of removed entries.
-struct Rewritten {
-    id: i64,
-    events: Vec<Event>,
-    block: Block,
-    /// The bytes that its events' texts have less.
-    fewer: i64,
-}
-
-fn rewritten(
-    plan: &Plan,
-    id: i64,
-    reader: BlockReader<'_>,
-) -> Result<Option<Rewritten>, BlockFault> {
-    let mut all = Vec::new();
-    let (mut has_changed, mut fewer) = (false, 0);
-    for decoded in reader {
-        let decoded = decoded?;
-        let before = decoded.text()?;
-        let Decoded { at, event, text } = decoded;
-        if let Some((_, erased)) = plan.erased(&event) {
-            has_changed = true;
-            fewer += int(before.len() as u64) - int(erased.encode()?.len() as u64);
-            all.push((at, erased, None));
-        } else {
-            all.push((at, event, text.map(str::to_owned)));
-        }
-    }
-    if !has_changed {
-        return Ok(None);
-    }
-    let to_store = all.iter().map(|(at, event, raw)| ToStore {
-        at: *at,
-        event,
-        size: 0,
-        raw: raw.as_deref(),
-    });
-    let block = one_block(to_store).ok_or(BlockFault::Number)?;
-    let events = all.into_iter().map(|(_, event, _)| event).collect();
-    Ok(Some(Rewritten {
-        id,
-        events,
-        block,
-        fewer,
-    }))
-}
-
 /// Stores another body. The digest of the first one stays.
 fn replace(conn: &Connection, id: i64, block: &Block) -> Result<(), StoreError> {
     let sql = "SELECT body, erased FROM thread_blocks WHERE id = ?1";
     let mut select = conn.prepare_cached(sql).map_err(statement)?;
     let written = select.query_row([id], |row| {
         let before: Option<Erased> = row.get(1)?;
-        let written = before.as_ref().and_then(|it| it.first_chunk::<32>());
-        Ok(match written {
-            Some(written) => *written,
-            None => Sha256::digest(row.get_ref(0)?.as_blob()?).into(),
-        })
+        Ok(written(row.get_ref(0)?.as_blob()?, before.as_ref()))
     });
-    let erased = blocks::erased(written.map_err(statement)?, &block.body);
+    let erased = erased(written.map_err(statement)?, &block.body);
     let sql = "UPDATE thread_blocks SET body = ?2, erased = ?3 WHERE id = ?1";
     let mut update = conn.prepare_cached(sql).map_err(statement)?;
     let updated = update.execute(params![id, block.body, erased]);
     updated.map(drop).map_err(statement)
 }
 
-/// Corrects the places in a block that the tables have.
-struct Places<'a> {
+/// The rows that have places in a block.
+struct Rows<'a> {
     conn: &'a Connection,
     no: i64,
     block: i64,
-    first: u64,
-    events: &'a [Event],
-    ranges: &'a ByteRanges,
 }
 
-impl Places<'_> {
-    fn correct(&self, rows: &PlannedBlock) -> Result<(), StoreError> {
+impl Rows<'_> {
+    fn correct(&self, ranges: &NewRanges<'_>) -> Result<(), StoreError> {
         let (no, block) = (self.no, self.block);
-        for (seq, event) in (int(self.first)..).zip(self.events) {
-            if let Event::ContextCreated { context } = event {
-                let (offset, length) = self.range(context.content.as_ref());
-                let sql = "UPDATE thread_contexts SET content_offset = ?3, content_length = ?4
-                           WHERE thread_no = ?1 AND block = ?2";
-                self.run(sql, params![no, block, offset, length])?;
-            }
-            if let Event::ItemCreated { item } = event {
-                let (offset, length) = self.range(item.content.as_ref());
-                let sql = "UPDATE thread_items SET content_offset = ?4, content_length = ?5
-                           WHERE thread_no = ?1 AND seq = ?2 AND block = ?3";
-                self.run(sql, params![no, seq, block, offset, length])?;
-            }
+        if let Some((offset, length)) = ranges.context {
+            let sql = "UPDATE thread_contexts SET content_offset = ?3, content_length = ?4
+                       WHERE thread_no = ?1 AND block = ?2";
+            self.run(sql, params![no, block, offset, length])?;
         }
-        for key in &rows.parts {
-            let Some(Event::PartCreated { part, .. } | Event::PartUpdated { part, .. }) =
-                self.event(key.seq)
-            else {
-                continue;
-            };
-            let (offset, length) = self.range(Some(part));
+        for (seq, (offset, length)) in &ranges.items {
+            let sql = "UPDATE thread_items SET content_offset = ?4, content_length = ?5
+                       WHERE thread_no = ?1 AND seq = ?2 AND block = ?3";
+            self.run(sql, params![no, seq, block, offset, length])?;
+        }
+        for (key, (offset, length)) in &ranges.parts {
             let sql = "UPDATE thread_parts SET part_offset = ?6, part_length = ?7
                        WHERE thread_no = ?1 AND execution_seq = ?2 AND iteration = ?3 AND idx = ?4
                        AND block = ?5";
@@ -423,37 +250,16 @@ impl Places<'_> {
                 params![no, execution, iteration, idx, block, offset, length],
             )?;
         }
-        self.correct_steps(rows)
-    }
-
-    fn correct_steps(&self, rows: &PlannedBlock) -> Result<(), StoreError> {
-        let no = self.no;
-        for key in &rows.answers {
-            let Some(Event::ChunkEmitted { data, .. }) = self.event(key.seq) else {
-                continue;
-            };
-            let (offset, length) = self.range(data.as_ref());
+        for (key, (offset, length)) in &ranges.answers {
             let sql = "UPDATE thread_steps SET answer_offset = ?5, answer_length = ?6
                        WHERE thread_no = ?1 AND execution_seq = ?2 AND iteration = ?3 AND answer_block = ?4";
             let (execution, iteration) = (key.execution, key.iteration);
             self.run(
                 sql,
-                params![no, execution, iteration, self.block, offset, length],
+                params![no, execution, iteration, block, offset, length],
             )?;
         }
-        for key in &rows.ends {
-            let event = self.event(key.seq);
-            let outcome = if let Some(Event::StepStatusChanged { outcome, .. }) = event {
-                outcome
-            } else if let Some(Event::StepCreated { step }) = event {
-                &step.outcome
-            } else {
-                continue;
-            };
-            let (calls, n_calls) = self.range(outcome.tool_calls.as_ref());
-            let (results, n_results) = self.range(outcome.tool_execution_results.as_ref());
-            let (open, n_open) = self.range(outcome.open_calls.as_ref());
-            // A step without calls has no block, but it can have the text of an error.
+        for (key, step) in &ranges.ends {
             let sql = "UPDATE thread_steps
                        SET calls_offset = ?5, calls_length = ?6, results_offset = ?7, results_length = ?8,
                            open_offset = ?9, open_length = ?10, error_text = ?11
@@ -463,30 +269,17 @@ impl Places<'_> {
                 key.execution,
                 key.iteration,
                 key.seq,
-                calls,
-                n_calls,
-                results,
-                n_results,
-                open,
-                n_open,
-                outcome.error_text
+                step.calls.0,
+                step.calls.1,
+                step.results.0,
+                step.results.1,
+                step.open.0,
+                step.open.1,
+                step.error_text
             ];
             self.run(sql, values)?;
         }
         Ok(())
-    }
-
-    fn event(&self, seq: i64) -> Option<&Event> {
-        let index = count(seq).checked_sub(self.first)?;
-        self.events.get(usize::try_from(index).ok()?)
-    }
-
-    /// The offset and the length of a value.
-    fn range(&self, of: Option<&Payload>) -> (Option<i64>, Option<i64>) {
-        let range = of.and_then(|of| self.ranges.of(of));
-        let number = |n: usize| int(n as u64);
-        let offset = range.map(|ByteRange { offset, .. }| number(offset));
-        (offset, range.map(|range| number(range.length)))
     }
 
     fn run(&self, sql: &str, values: impl rusqlite::Params) -> Result<(), StoreError> {

@@ -2,21 +2,13 @@
 
 use super::super::error::statement;
 use super::super::objects;
-use super::samples::Samples;
+use super::values::add_rows;
+use crate::durable::{ErasedTenant, Samples};
 use rusqlite::{Connection, params};
 use store::{StoreError, TenantId};
 
 /// Rows that one commit erases.
 const ROWS: u32 = 64;
-
-/// The counts of an erasure of a tenant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ErasedTenant {
-    /// Objects, such as files and assistants.
-    pub objects: u64,
-    /// Checkpoints of agents that run in memory.
-    pub checkpoints: u64,
-}
 
 /// Erases some rows.
 pub(super) fn some(conn: &Connection, tenant: &TenantId) -> Result<ErasedTenant, StoreError> {
@@ -44,7 +36,7 @@ pub(super) fn samples(conn: &Connection, tenant: &TenantId) -> Result<Samples, S
         "SELECT content FROM tenant_contents WHERE tenant = ?1",
         "SELECT state FROM agent_checkpoints WHERE tenant = ?1",
     ] {
-        samples.add_rows(conn, sql, [tenant.as_str()])?;
+        add_rows(&mut samples, conn, sql, [tenant.as_str()])?;
     }
     Ok(samples)
 }

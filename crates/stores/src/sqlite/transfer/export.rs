@@ -1,11 +1,10 @@
 //! A tenant's data as lines.
 
-use super::TransferError;
-use super::line::{
-    CheckpointLine, ContentLine, EndLine, EventText, EventsLine, FORMAT, Line, ObjectLine,
-    TenantLine, ThreadLine, TokenLine, Transferred,
+use crate::durable::lines::{
+    CheckpointLine, ContentLine, EventsLine, Line, LineWriter, ObjectLine, TenantLine, ThreadLine,
+    TokenLine,
 };
-use crate::sqlite::backup::hex;
+use crate::durable::{TransferError, Transferred};
 use crate::sqlite::blocks::{self, Erased, Log};
 use crate::sqlite::connection::{exists, reading};
 use crate::sqlite::error::statement;
@@ -13,11 +12,8 @@ use crate::sqlite::key::StoreKey;
 use crate::sqlite::migrations::MIGRATIONS;
 use crate::sqlite::schema;
 use crate::sqlite::value::{count, instant, int};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use jiff::Timestamp;
+use crate::value::hex;
 use rusqlite::{Connection, Row};
-use sha2::{Digest as _, Sha256};
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -35,7 +31,7 @@ pub fn export_tenant(
     store: &Path,
     key: Option<&StoreKey>,
     tenant: &str,
-    to: &mut dyn Write,
+    to: &mut (dyn Write + Send),
 ) -> Result<Transferred, TransferError> {
     exists(store)?;
     let conn = reading(store, key)?;
@@ -44,18 +40,8 @@ pub fn export_tenant(
     if !has_any(&conn, tenant)? {
         return Err(TransferError::NoTenant(tenant.to_owned()));
     }
-    let mut lines = Lines {
-        to,
-        hash: Sha256::new(),
-        counts: Transferred::default(),
-        buffer: Vec::new(),
-    };
-    lines.write(&Line::Tenant(TenantLine {
-        format: FORMAT,
-        name: tenant.to_owned(),
-        program: env!("CARGO_PKG_VERSION").to_owned(),
-        exported_at: Timestamp::now(),
-    }))?;
+    let mut lines = LineWriter::new(to);
+    lines.write(&Line::Tenant(TenantLine::now(tenant)))?;
     threads(&conn, tenant, &mut lines)?;
     beside(&conn, tenant, &mut lines)?;
     lines.end()
@@ -69,52 +55,28 @@ fn has_any(conn: &Connection, tenant: &str) -> Result<bool, StoreError> {
         .map_err(statement)
 }
 
-/// The lines that are written, and what the last one says of them.
-struct Lines<'a> {
-    to: &'a mut dyn Write,
-    hash: Sha256,
-    counts: Transferred,
-    buffer: Vec<u8>,
-}
-
-impl Lines<'_> {
-    fn write(&mut self, line: &Line) -> Result<(), TransferError> {
-        self.buffer.clear();
-        serde_json::to_writer(&mut self.buffer, line).map_err(std::io::Error::from)?;
-        self.buffer.push(b'\n');
-        self.hash.update(&self.buffer);
-        self.counts.count(line);
-        self.to.write_all(&self.buffer)?;
-        Ok(())
+/// A line for each row of the tenant.
+fn write_rows(
+    lines: &mut LineWriter<'_>,
+    conn: &Connection,
+    sql: &str,
+    of: impl rusqlite::Params,
+    line: impl Fn(&Row<'_>) -> rusqlite::Result<Line>,
+) -> Result<(), TransferError> {
+    let mut select = conn.prepare_cached(sql).map_err(statement)?;
+    let mut rows = select.query(of).map_err(statement)?;
+    while let Some(row) = rows.next().map_err(statement)? {
+        lines.write(&line(row).map_err(statement)?)?;
     }
-
-    fn end(mut self) -> Result<Transferred, TransferError> {
-        let sha256 = hex(&self.hash.clone().finalize());
-        let counts = self.counts;
-        self.write(&Line::End(EndLine { counts, sha256 }))?;
-        self.to.flush()?;
-        Ok(counts)
-    }
-
-    /// A line for each row of the tenant.
-    fn rows(
-        &mut self,
-        conn: &Connection,
-        sql: &str,
-        of: impl rusqlite::Params,
-        line: impl Fn(&Row<'_>) -> rusqlite::Result<Line>,
-    ) -> Result<(), TransferError> {
-        let mut select = conn.prepare_cached(sql).map_err(statement)?;
-        let mut rows = select.query(of).map_err(statement)?;
-        while let Some(row) = rows.next().map_err(statement)? {
-            self.write(&line(row).map_err(statement)?)?;
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 // A fork has a higher number than its parent, which can't be deleted before it.
-fn threads(conn: &Connection, tenant: &str, lines: &mut Lines<'_>) -> Result<(), TransferError> {
+fn threads(
+    conn: &Connection,
+    tenant: &str,
+    lines: &mut LineWriter<'_>,
+) -> Result<(), TransferError> {
     let sql =
         "SELECT t.no, t.id, t.key, p.id, t.fork_seq, t.created_at, t.head_seq, t.bytes, t.change
                FROM thread_threads t LEFT JOIN thread_threads p ON p.no = t.fork_no
@@ -137,7 +99,7 @@ fn threads(conn: &Connection, tenant: &str, lines: &mut Lines<'_>) -> Result<(),
         events(conn, no, lines)?;
         let sql =
             "SELECT token, answer, seq FROM thread_tokens WHERE thread_no = ?1 ORDER BY seq, token";
-        lines.rows(conn, sql, [no], |row| {
+        write_rows(lines, conn, sql, [no], |row| {
             Ok(Line::Token(TokenLine {
                 token: row.get(0)?,
                 answer: row.get(1)?,
@@ -149,7 +111,7 @@ fn threads(conn: &Connection, tenant: &str, lines: &mut Lines<'_>) -> Result<(),
 }
 
 /// A line for each block of a log.
-fn events(conn: &Connection, no: i64, lines: &mut Lines<'_>) -> Result<(), TransferError> {
+fn events(conn: &Connection, no: i64, lines: &mut LineWriter<'_>) -> Result<(), TransferError> {
     let mut about = conn
         .prepare_cached("SELECT epoch, erased FROM thread_blocks WHERE id = ?1")
         .map_err(statement)?;
@@ -160,24 +122,9 @@ fn events(conn: &Connection, no: i64, lines: &mut Lines<'_>) -> Result<(), Trans
         let (epoch, erased): (i64, Option<Erased>) = about
             .query_row([block], |row| Ok((row.get(0)?, row.get(1)?)))
             .map_err(statement)?;
-        let written = erased.as_ref().and_then(|it| it.first_chunk::<32>());
-        let mut list = Vec::new();
-        for decoded in reader {
-            let damaged = |fault| blocks::damaged(conn, no, int(first), &fault);
-            let decoded = decoded.map_err(damaged)?;
-            list.push(EventText {
-                at: decoded.at,
-                text: decoded.text().map_err(damaged)?,
-            });
-        }
-        let epoch = count(epoch);
-        let line = Line::Events(EventsLine {
-            first,
-            epoch,
-            erased: written.map(|digest| hex(digest)),
-            list,
-        });
-        failed = lines.write(&line).err();
+        let line = EventsLine::of(first, count(epoch), erased.as_ref(), reader);
+        let line = line.map_err(|fault| blocks::damaged(conn, no, int(first), &fault))?;
+        failed = lines.write(&Line::Events(line)).err();
         Ok(match failed {
             Some(_) => ControlFlow::Break(()),
             None => ControlFlow::Continue(()),
@@ -188,22 +135,24 @@ fn events(conn: &Connection, no: i64, lines: &mut Lines<'_>) -> Result<(), Trans
 
 /// Contents, objects and checkpoints. They are read in the order of the tables: an index of tenants would make
 /// SQLite sort them in memory.
-fn beside(conn: &Connection, tenant: &str, lines: &mut Lines<'_>) -> Result<(), TransferError> {
+fn beside(
+    conn: &Connection,
+    tenant: &str,
+    lines: &mut LineWriter<'_>,
+) -> Result<(), TransferError> {
     let sql =
         "SELECT sha256, content FROM tenant_contents NOT INDEXED WHERE tenant = ?1 ORDER BY no";
-    lines.rows(conn, sql, [tenant], |row| {
+    write_rows(lines, conn, sql, [tenant], |row| {
         let hash: [u8; 32] = row.get(0)?;
-        Ok(Line::Content(ContentLine {
-            sha256: hex(&hash),
-            data: STANDARD.encode(row.get_ref(1)?.as_blob()?),
-        }))
+        let content = row.get_ref(1)?.as_blob()?;
+        Ok(Line::Content(ContentLine::of(&hash, content)))
     })?;
     let sql = "SELECT o.kind, o.id, o.created_at, t.id, c.sha256, o.json
                FROM tenant_objects o NOT INDEXED
                LEFT JOIN thread_threads t ON t.no = o.thread_no
                LEFT JOIN tenant_contents c ON c.no = o.content_no
                WHERE o.tenant = ?1 ORDER BY o.no";
-    lines.rows(conn, sql, [tenant], |row| {
+    write_rows(lines, conn, sql, [tenant], |row| {
         let content: Option<[u8; 32]> = row.get(4)?;
         Ok(Line::Object(ObjectLine {
             kind: row.get(0)?,
@@ -216,7 +165,7 @@ fn beside(conn: &Connection, tenant: &str, lines: &mut Lines<'_>) -> Result<(), 
     })?;
     let sql = "SELECT session_id, checkpoint_id, saved_at, step, agent_id, state
                FROM agent_checkpoints NOT INDEXED WHERE tenant = ?1 ORDER BY no";
-    lines.rows(conn, sql, [tenant], |row| {
+    write_rows(lines, conn, sql, [tenant], |row| {
         Ok(Line::Checkpoint(CheckpointLine {
             session_id: row.get(0)?,
             checkpoint_id: row.get(1)?,

@@ -1,14 +1,12 @@
 //! Lines into a store.
 
-use super::TransferError;
-use super::line::{
-    CheckpointLine, ContentLine, EndLine, EventsLine, FORMAT, Line, ObjectLine, ThreadLine,
-    TokenLine, Transferred,
+use crate::durable::lines::{
+    CheckpointLine, ContentLine, EventsLine, Line, LineReader, MAX_LINE, ObjectLine, ThreadLine,
+    TokenLine, next, whole,
 };
-use crate::block::{ToStore, one_block, split};
+use crate::durable::{TransferError, Transferred};
 use crate::private;
 use crate::sqlite::append;
-use crate::sqlite::backup::{hex, unhex};
 use crate::sqlite::blocks::{self, Blocks, End};
 use crate::sqlite::connection::{SqliteOptions, exists, lock, writing};
 use crate::sqlite::error::{making, statement};
@@ -17,16 +15,11 @@ use crate::sqlite::projection::Tables;
 use crate::sqlite::value::{count, instant, int, nanos};
 use crate::sqlite::words::bulk;
 use crate::sqlite::{checkpoints, objects, rebuild, rekey, schema, sums};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
-use sha2::{Digest as _, Sha256};
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
-use store::objects::sha256;
 use store::{CheckpointRow, Epoch, StoreError, TenantId};
-use timeline::{Event, Seq, ThreadId};
+use timeline::{Seq, ThreadId};
 
 /// Reads an export into a store, in one transaction; the store is made if there is none. Ids, numbers, instants,
 /// tokens and texts stay as they are. Blocks. One line is in memory.
@@ -58,74 +51,23 @@ pub fn import_tenant(
     let mut lines = BufReader::new(from);
     let mut text = Vec::new();
     while next(&mut lines, &mut text, MAX_LINE)? {
-        import.number += 1;
-        let line =
-            serde_json::from_slice(&text).map_err(|error| import.wrong(error.to_string()))?;
-        import.counts.count(&line);
+        let line = import.lines.read(&text)?;
         import.take(line)?;
     }
+    let counts = import.lines.end(expected)?;
     import.finish()?;
-    let counts = import.counts;
-    if counts != expected {
-        return Err(TransferError::NotWhole("its last line counts other lines"));
-    }
     tx.commit().map_err(statement)?;
-    Ok(counts)
-}
-
-/// The largest line, in bytes. SQLite stores no larger content.
-const MAX_LINE: u64 = 1 << 30;
-
-/// Reads a line of at most `max` bytes without its end. Whether there was one.
-fn next(lines: &mut impl BufRead, text: &mut Vec<u8>, max: u64) -> Result<bool, TransferError> {
-    text.clear();
-    if lines.take(max + 1).read_until(b'\n', text)? == 0 {
-        return Ok(false);
-    }
-    match text.pop() {
-        Some(b'\n') => Ok(true),
-        _ if text.len() as u64 >= max => Err(TransferError::NotWhole("a line is too long")),
-        _ => Err(TransferError::NotWhole("its last line is cut")),
-    }
-}
-
-/// Compares the lines with what the last one says of them, and returns what that counts.
-fn whole(from: &mut impl Read) -> Result<Transferred, TransferError> {
-    let mut lines = BufReader::new(from);
-    let mut hash = Sha256::new();
-    let (mut before, mut text) = (Vec::new(), Vec::new());
-    let mut n: u64 = 0;
-    while next(&mut lines, &mut text, MAX_LINE)? {
-        if n > 0 {
-            hash.update(&before);
-            hash.update(b"\n");
-        }
-        n += 1;
-        std::mem::swap(&mut before, &mut text);
-    }
-    let Ok(Line::End(EndLine { counts, sha256 })) = serde_json::from_slice(&before) else {
-        return Err(TransferError::NotWhole("its last line is missing"));
-    };
-    if hex(&hash.finalize()) != sha256 {
-        return Err(TransferError::NotWhole(
-            "the sum of its lines is not that of its last line",
-        ));
-    }
     Ok(counts)
 }
 
 /// The state of an import.
 struct Import<'a> {
     conn: &'a Connection,
-    /// The number of the line.
-    number: u64,
-    counts: Transferred,
-    tenant: Option<TenantId>,
+    lines: LineReader,
     thread: Option<Open>,
     threads: Vec<i64>,
     /// The number of the last change in the tenant's list before the import.
     change: i64,
-    is_over: bool,
 }
 
 /// The thread whose events are being read.
@@ -138,44 +80,27 @@ impl<'a> Import<'a> {
     fn new(conn: &'a Connection) -> Self {
         Self {
             conn,
-            number: 0,
-            counts: Transferred::default(),
-            tenant: None,
+            lines: LineReader::default(),
             thread: None,
             threads: Vec::new(),
             change: 0,
-            is_over: false,
         }
     }
 
     fn wrong(&self, what: impl Into<String>) -> TransferError {
-        TransferError::Line {
-            number: self.number,
-            what: what.into(),
-        }
+        self.lines.wrong(what)
     }
 
     fn take(&mut self, line: Line) -> Result<(), TransferError> {
-        if self.is_over {
-            return Err(self.wrong("nothing comes after the last line"));
-        }
-        if self.tenant.is_none() != matches!(line, Line::Tenant(_)) {
-            return Err(self.wrong("the first line, and no other, names the tenant"));
-        }
         match line {
-            Line::Tenant(line) if line.format == FORMAT => {
+            Line::Tenant(line) => {
                 let sql = "SELECT coalesce(max(change), 0) FROM thread_threads WHERE tenant = ?1";
                 self.change = self
                     .conn
                     .query_row(sql, [&line.name], |row| row.get(0))
                     .map_err(statement)?;
-                self.tenant = Some(TenantId::from(line.name.as_str()));
                 Ok(())
             }
-            Line::Tenant(line) => Err(self.wrong(format!(
-                "its form has version {}, and this program knows {FORMAT}",
-                line.format
-            ))),
             Line::Thread(line) => {
                 self.close_thread()?;
                 self.open_thread(line)
@@ -194,17 +119,12 @@ impl<'a> Import<'a> {
                 self.close_thread()?;
                 self.checkpoint(line)
             }
-            Line::End(_) => {
-                self.close_thread()?;
-                self.is_over = true;
-                Ok(())
-            }
+            Line::End(_) => self.close_thread(),
         }
     }
 
     fn tenant(&self) -> Result<&TenantId, TransferError> {
-        let missing = || self.wrong("the first line names the tenant");
-        self.tenant.as_ref().ok_or_else(missing)
+        self.lines.tenant()
     }
 
     fn open_thread(&mut self, line: ThreadLine) -> Result<(), TransferError> {
@@ -260,32 +180,7 @@ impl<'a> Import<'a> {
         if line.first != end.tail.next().0 {
             return Err(self.wrong("the events before these are missing"));
         }
-        let mut events: Vec<(Timestamp, Event, Option<&str>, usize)> = Vec::new();
-        for it in &line.list {
-            let event = Event::decode(&it.text).map_err(|error| self.wrong(error.to_string()))?;
-            // The text is kept where this program would write another one.
-            let is_ours = event.encode().is_ok_and(|text| text == it.text);
-            let raw = (!is_ours).then_some(it.text.as_str());
-            events.push((it.at, event, raw, it.text.len()));
-        }
-        let to_store = events.iter().map(|(at, event, raw, size)| ToStore {
-            at: *at,
-            event,
-            size: *size,
-            raw: *raw,
-        });
-        let (blocks, written) = match &line.erased {
-            None => (split(to_store), None),
-            Some(digits) => {
-                let digest = unhex(digits);
-                let digest =
-                    digest.ok_or_else(|| self.wrong("a digest has 64 hexadecimal digits"))?;
-                let block = one_block(to_store);
-                let block = block
-                    .ok_or_else(|| self.wrong("the events of an erased block are not one block"))?;
-                (vec![block], Some(digest))
-            }
-        };
+        let (blocks, written) = line.blocks().map_err(|what| self.wrong(what))?;
         let mut end = *end;
         end.epoch = Epoch(line.epoch);
         end.sum = blocks::insert_blocks(self.conn, end, blocks, written)?.1;
@@ -343,12 +238,7 @@ impl<'a> Import<'a> {
     }
 
     fn content(&self, line: &ContentLine) -> Result<(), TransferError> {
-        let content = STANDARD.decode(&line.data);
-        let content = content.map_err(|error| self.wrong(error.to_string()))?;
-        let hash = sha256(&content);
-        if hex(&hash) != line.sha256 {
-            return Err(self.wrong("the content has another SHA-256"));
-        }
+        let (content, hash) = line.content().map_err(|what| self.wrong(what))?;
         // The tenant may have the same content already.
         let sql = "INSERT INTO tenant_contents (tenant, sha256, content) VALUES (?1, ?2, ?3)
                    ON CONFLICT (tenant, sha256) DO NOTHING";
@@ -414,35 +304,11 @@ impl<'a> Import<'a> {
     }
 
     /// Finds the calls that are open, also those that forks have from their parents.
-    fn finish(&mut self) -> Result<(), TransferError> {
-        if !self.is_over {
-            return Err(TransferError::NotWhole("its last line is missing"));
-        }
+    fn finish(&self) -> Result<(), TransferError> {
         for no in &self.threads {
             Tables::of(self.conn, *no, &Blocks::default()).find_calls()?;
             sums::seal_made(self.conn, *no)?;
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_of_an_import_are_read_up_to_a_size() {
-        let read = |mut lines: &[u8]| {
-            let mut text = Vec::new();
-            let found = next(&mut lines, &mut text, 5);
-            found
-                .map(|is_line| is_line.then_some(text))
-                .map_err(|error| error.to_string())
-        };
-        assert_eq!(read(b"12345\n6"), Ok(Some(b"12345".to_vec())));
-        assert_eq!(read(b""), Ok(None));
-        assert!(read(b"1234").unwrap_err().contains("is cut"));
-        assert!(read(b"123456\n").unwrap_err().contains("is too long"));
-        assert!(read(b"12345678").unwrap_err().contains("is too long"));
     }
 }

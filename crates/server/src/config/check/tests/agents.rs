@@ -267,3 +267,49 @@ fn what_is_wrong_with_an_agent_is_said_with_its_place() {
         )],
     );
 }
+
+#[test]
+fn an_agent_with_workers_has_every_setting_but_a_model() {
+    let config = parse(
+        r#"
+        [models.m]
+        provider = "scripted"
+        [agents.desk]
+        worker = { lease_s = 5, wait_s = 6, max_lost_leases = 7 }
+        system = "You are brief."
+        tools = ["compute"]
+        requires_approval = ["compute"]
+        compaction = { at_tokens = 100, model = "m" }
+        [agents.usual]
+        worker = {}
+        "#,
+    )
+    .unwrap();
+    let desk = &config.agents["desk"];
+    let policy = desk.worker.unwrap();
+    let times = (policy.lease.as_secs(), policy.wait.as_secs());
+    assert_eq!((times, policy.max_lost_leases), ((5, 6), 7));
+    assert_eq!(desk.model, "");
+    let usual = config.agents["usual"].worker;
+    assert_eq!(usual, Some(runtime::WorkerPolicy::default()));
+}
+
+#[test]
+fn wrong_settings_of_workers_are_refused_at_their_place() {
+    refused(
+        "[models.m]\nprovider = \"scripted\"\n[agents.desk]\n",
+        &[
+            ("worker = { lease_s = 3601 }", 22, "at most 3600 seconds"),
+            ("worker = { wait_s = 604801 }", 21, "at most 604800 seconds"),
+            ("worker = { lease_s = 0 }", 22, "1 or more"),
+            ("worker = { speed = 1 }", 12, "unknown field"),
+        ],
+    );
+    refused(
+        "[models.m]\nprovider = \"scripted\"\n[agents.desk]\nworker = {}\n",
+        &[
+            ("model = \"m\"", 9, "model or worker"),
+            ("compaction = { at_tokens = 9 }", 14, "expected model"),
+        ],
+    );
+}

@@ -107,5 +107,8 @@ fn what_is_wrong_with_an_agent_elsewhere_is_said_with_its_place() {
             ("structure = { type = \"object\" }", 13, own),
         ],
     );
-    assert!(said("[agents.near]\ndescription = \"x\"\n").contains("needs a model, or is remote"));
+    assert!(
+        said("[agents.near]\ndescription = \"x\"\n")
+            .contains("needs a model or a worker, or is remote")
+    );
 }

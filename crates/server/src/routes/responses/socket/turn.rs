@@ -8,7 +8,7 @@ use crate::auth::{Caller, Scope};
 use crate::body::parse;
 use crate::error::ApiError;
 use crate::error::openai;
-use crate::guard::check_rates;
+use crate::guard::{check_pause, check_rates};
 use crate::state::Api;
 use futures_util::StreamExt;
 use interop::responses::{CreateRequest, EventFraming, ResponseOf, ResponseStream, Status};
@@ -82,6 +82,7 @@ fn admit(api: &Api, caller: &Caller) -> Result<(), ApiError> {
         return Err(ApiError::Unauthorized);
     }
     caller.check_scope(Scope::Write)?;
+    check_pause(api, caller)?;
     check_rates(api, caller)
 }
 

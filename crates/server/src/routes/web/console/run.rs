@@ -50,7 +50,10 @@ pub(in crate::routes::web) async fn run(
     let is_forkable = match &record {
         Some(record) if may_write => {
             let row = found.row().clone();
-            let point = api.runtime().fork_point(row, Some(record.seq)).await;
+            let point = api
+                .runtime(&caller.tenant)
+                .fork_point(row, Some(record.seq))
+                .await;
             point.is_ok()
         }
         Some(_) | None => false,

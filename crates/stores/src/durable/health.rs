@@ -1,6 +1,5 @@
 //! Whether commits succeed, which damage was found, and how often that is logged.
 
-use super::error::is_violation;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,8 +19,10 @@ pub enum StoreHealth {
 
 /// The findings of the committing thread and the reading threads.
 #[derive(Debug, Default)]
-pub(super) struct Health {
+pub(crate) struct Health {
     commits_fail: AtomicBool,
+    /// An append found no space. Commits that need none do not show that appends succeed.
+    is_full: AtomicBool,
     n_failures: AtomicU64,
     n_damaged: AtomicU64,
     log: Throttle,
@@ -29,7 +30,7 @@ pub(super) struct Health {
 }
 
 impl Health {
-    pub(super) fn now(&self) -> StoreHealth {
+    pub(crate) fn now(&self) -> StoreHealth {
         if self.n_damaged() > 0 {
             StoreHealth::Damaged
         } else if self.commits_fail.load(Ordering::Relaxed) {
@@ -40,31 +41,55 @@ impl Health {
     }
 
     /// How many commits and writes have failed.
-    pub(super) fn n_failures(&self) -> u64 {
+    pub(crate) fn n_failures(&self) -> u64 {
         self.n_failures.load(Ordering::Relaxed)
     }
 
     /// How many operations have found damage.
-    pub(super) fn n_damaged(&self) -> u64 {
+    pub(crate) fn n_damaged(&self) -> u64 {
         self.n_damaged.load(Ordering::Relaxed)
     }
 
+    /// An append was committed, or could have been.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn appended(&self) {
+        self.is_full.store(false, Ordering::Relaxed);
+        self.committed();
+    }
+
+    /// An append failed for lack of space.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn disk_full(&self) {
+        self.is_full.store(true, Ordering::Relaxed);
+    }
+
     /// A commit has written something.
-    pub(super) fn committed(&self) {
+    pub(crate) fn committed(&self) {
+        if self.is_full.load(Ordering::Relaxed) {
+            return;
+        }
         if self.commits_fail.swap(false, Ordering::Relaxed) {
             tracing::info!("commits succeed again");
         }
     }
 
     /// A commit failed, or a write before it.
-    pub(super) fn commit_failed(&self, error: &dyn std::error::Error) {
+    pub(crate) fn commit_failed(&self, error: &dyn std::error::Error) {
         self.commits_fail.store(true, Ordering::Relaxed);
         self.n_failures.fetch_add(1, Ordering::Relaxed);
         self.log(error, "a commit failed; every request in it is refused");
     }
 
+    /// A commit failed, and is tried again.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn commit_delayed(&self, error: &dyn std::error::Error) {
+        self.commits_fail.store(true, Ordering::Relaxed);
+        self.n_failures.fetch_add(1, Ordering::Relaxed);
+        self.log(error, "a commit failed; it is tried again");
+    }
+
     /// A request to the committing thread failed.
-    pub(super) fn write_failed(&self, error: &StoreError) {
+    pub(crate) fn write_failed(&self, error: &StoreError) {
         if let StoreError::Failed(_) = error {
             self.commit_failed(error);
         } else {
@@ -73,7 +98,7 @@ impl Health {
     }
 
     /// A request to a reading thread failed.
-    pub(super) fn read_failed(&self, error: &StoreError) {
+    pub(crate) fn read_failed(&self, error: &StoreError) {
         if is_violation(error) {
             self.log(error, "a change does not fit the store's tables");
         } else if let StoreError::Damaged(_) = error {
@@ -85,7 +110,7 @@ impl Health {
     }
 
     /// Whether a trial commit is due: commits fail, and the last trial is a second ago.
-    pub(super) fn wants_trial(&self) -> bool {
+    pub(crate) fn wants_trial(&self) -> bool {
         self.commits_fail.load(Ordering::Relaxed) && self.retry.admit().is_some()
     }
 
@@ -123,6 +148,18 @@ impl Throttle {
     }
 }
 
+const VIOLATION: &str = "a change does not fit the tables: ";
+
+/// The text of [`StoreError::Damaged`] for a change that breaks a constraint.
+pub(crate) fn violation(error: &str) -> String {
+    format!("{VIOLATION}{error}")
+}
+
+/// Whether one change broke a constraint. That does not mean that the store is damaged.
+pub(crate) fn is_violation(error: &StoreError) -> bool {
+    matches!(error, StoreError::Damaged(what) if what.starts_with(VIOLATION))
+}
+
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -150,10 +187,22 @@ mod tests {
         assert_eq!(after(60_000), Some(1));
     }
 
+    #[cfg(feature = "postgres")]
+    #[test]
+    fn a_commit_without_need_for_space_does_not_end_a_full_disk() {
+        let health = Health::default();
+        health.disk_full();
+        health.write_failed(&StoreError::Failed("could not extend file".into()));
+        health.committed();
+        assert_eq!(health.now(), StoreHealth::CommitsFail);
+        health.appended();
+        assert_eq!(health.now(), StoreHealth::Healthy);
+    }
+
     #[test]
     fn a_change_that_does_not_fit_is_no_damage_of_the_store() {
         let health = Health::default();
-        health.write_failed(&StoreError::Damaged(super::super::error::violation("x")));
+        health.write_failed(&StoreError::Damaged(violation("x")));
         assert_eq!(health.now(), StoreHealth::Healthy);
         health.read_failed(&StoreError::Damaged("malformed".into()));
         assert_eq!(

@@ -3,31 +3,19 @@
 //! A sample is 16 bytes of a text or a file. Long content has one each 512 bytes, so that a page of it that is left
 //! anywhere has some. A text with fewer bytes has none, and is counted.
 
-use super::super::blocks::Log;
-use super::super::connection::wal;
-use super::super::error::statement;
-use super::super::rows;
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension, Params};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{ErrorKind, Read};
-use std::ops::ControlFlow;
-use std::path::Path;
-use store::{Filter, StoreError};
-use timeline::{CHUNK_TYPES, Event, Seq, ThreadId};
+use store::StoreError;
+use timeline::{CHUNK_TYPES, Event};
 use uuid::Uuid;
 
 /// The bytes of a sample.
-const SAMPLE: usize = 16;
+pub(crate) const SAMPLE: usize = 16;
 /// The distance of two samples of a long content.
 const STRIDE: usize = 512;
 /// Maximum number of samples; of more content, fewer are taken.
 const MAX: usize = 1 << 20;
 /// How many places are named.
 const NAMED: usize = 10;
-/// Bytes that are read at a time.
-const CHUNK: usize = 1 << 20;
 
 /// Samples of content that is to be erased.
 #[derive(Clone, Debug, Default)]
@@ -60,7 +48,7 @@ impl Samples {
     }
 
     /// Adds samples of bytes.
-    fn add(&mut self, bytes: &[u8]) {
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
         let Some(last) = bytes.len().checked_sub(SAMPLE) else {
             return;
         };
@@ -83,13 +71,22 @@ impl Samples {
         }
     }
 
+    /// Adds samples of a text, or of the strings of a JSON text.
+    pub(crate) fn add_value(&mut self, text: &str) {
+        if text.starts_with(['{', '[']) {
+            self.add_json(text);
+        } else {
+            self.add_text(text);
+        }
+    }
+
     fn add_text(&mut self, text: &str) {
         self.add(text.as_bytes());
         self.add_words(text);
     }
 
     /// Adds samples of the strings of a JSON text, as they are spelled.
-    fn add_json(&mut self, json: &str) {
+    pub(crate) fn add_json(&mut self, json: &str) {
         for string in strings(json) {
             self.add_string(string);
         }
@@ -102,7 +99,7 @@ impl Samples {
     }
 
     /// Adds samples of the strings that an event has and another one lacks.
-    pub(super) fn add_difference(&mut self, event: &Event, other: &Event) {
+    pub(crate) fn add_difference(&mut self, event: &Event, other: &Event) {
         let (Ok(before), Ok(after)) = (event.encode(), other.encode()) else {
             return;
         };
@@ -110,35 +107,6 @@ impl Samples {
         for string in strings(&before).filter(|it| !after.contains(it.text)) {
             self.add_string(string);
         }
-    }
-
-    /// Adds samples of all values of a query.
-    pub(super) fn add_rows(
-        &mut self,
-        conn: &Connection,
-        sql: &str,
-        of: impl Params,
-    ) -> Result<(), StoreError> {
-        let mut select = conn.prepare_cached(sql).map_err(statement)?;
-        let n_columns = select.column_count();
-        let mut rows = select.query(of).map_err(statement)?;
-        while let Some(row) = rows.next().map_err(statement)? {
-            for column in 0..n_columns {
-                match row.get_ref(column).map_err(statement)? {
-                    ValueRef::Text(text) => {
-                        let text = String::from_utf8_lossy(text);
-                        if text.starts_with(['{', '[']) {
-                            self.add_json(&text);
-                        } else {
-                            self.add_text(&text);
-                        }
-                    }
-                    ValueRef::Blob(bytes) => self.add(bytes),
-                    ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => {}
-                }
-            }
-        }
-        Ok(())
     }
 
     fn thin(&mut self) {
@@ -227,30 +195,8 @@ fn strings(json: &str) -> impl Iterator<Item = Spelled<'_>> {
     })
 }
 
-/// Samples of everything that a thread has.
-pub(super) fn of_thread(conn: &Connection, thread: &ThreadId) -> Result<Samples, StoreError> {
-    let conn = &conn.unchecked_transaction().map_err(statement)?;
-    let no = rows::number(conn, thread)?;
-    let mut samples = Samples::default();
-    Log { conn, no }.read(Seq(1), Filter::All, |_, decoded| {
-        let text = decoded.text();
-        let text = text.map_err(|fault| StoreError::Damaged(fault.to_string()))?;
-        samples.add_json(&text);
-        Ok(ControlFlow::Continue(()))
-    })?;
-    for sql in [
-        "SELECT key, title, metadata FROM thread_threads WHERE no = ?1",
-        "SELECT token, answer FROM thread_tokens WHERE thread_no = ?1",
-        "SELECT o.json, c.content FROM tenant_objects o
-         LEFT JOIN tenant_contents c ON c.no = o.content_no WHERE o.thread_no = ?1",
-    ] {
-        samples.add_rows(conn, sql, [no])?;
-    }
-    Ok(samples)
-}
-
 /// Finds samples in bytes.
-struct Matcher {
+pub(crate) struct Matcher {
     windows: Vec<u128>,
     /// Which hashes there are: most positions are decided by it.
     bits: Vec<u64>,
@@ -260,7 +206,8 @@ struct Matcher {
 const BITS: u32 = 22;
 
 impl Matcher {
-    fn new(mut windows: Vec<u128>) -> Self {
+    pub(crate) fn new(samples: &Samples) -> Self {
+        let mut windows = samples.windows.clone();
         windows.sort_unstable();
         windows.dedup();
         let mut bits = vec![0_u64; 1 << (BITS - 6)];
@@ -274,7 +221,7 @@ impl Matcher {
     }
 
     /// Calls back with each sample and its offset.
-    fn find(&self, bytes: &[u8], mut with: impl FnMut(u128, usize)) {
+    pub(crate) fn find(&self, bytes: &[u8], mut with: impl FnMut(u128, usize)) {
         for (offset, window) in bytes.windows(SAMPLE).enumerate() {
             let Some(window) = window.first_chunk() else {
                 continue;
@@ -306,129 +253,53 @@ impl FoundSamples {
         self.windows.len()
     }
 
+    /// Adds a sample, unless it has a place already.
+    pub(crate) fn add(&mut self, window: u128, place: impl FnOnce() -> String) {
+        self.windows.entry(window).or_insert_with(place);
+    }
+
     /// Whether no sample was found.
     pub fn is_empty(&self) -> bool {
         self.windows.is_empty()
     }
 }
 
-/// Searches the bytes of a database and its write-ahead log. Blocks.
-///
-/// # Errors
-///
-/// If a file can't be read.
-pub fn search_files(path: &Path, samples: &Samples) -> std::io::Result<FoundSamples> {
-    let matcher = Matcher::new(samples.windows.clone());
-    let path = std::fs::canonicalize(path)?;
-    let mut found = FoundSamples::default();
-    for file in [path.clone(), wal(&path)] {
-        let mut bytes = match File::open(&file) {
-            Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            opened => opened?,
-        };
-        let name = file.display();
-        let (mut buffer, mut before) = (Vec::with_capacity(CHUNK + SAMPLE), 0_u64);
-        loop {
-            // What may begin in the chunk before.
-            let n_left = buffer.len().min(SAMPLE - 1);
-            before += (buffer.len() - n_left) as u64;
-            buffer.drain(..buffer.len() - n_left);
-            if (&mut bytes).take(CHUNK as u64).read_to_end(&mut buffer)? == 0 {
-                break;
-            }
-            matcher.find(&buffer, |window, offset| {
-                let place = found.windows.entry(window);
-                place.or_insert_with(|| format!("{name}, byte {}", before + offset as u64));
-            });
-        }
-    }
-    Ok(found)
-}
-
 /// Samples in the values of the tables.
 #[derive(Debug, Default)]
-pub(super) struct InValues {
+pub(crate) struct InValues {
     /// In tables with content.
-    content: FoundSamples,
+    pub(crate) content: FoundSamples,
     /// In the tables of the full-text index.
-    index: FoundSamples,
+    pub(crate) index: FoundSamples,
     /// In the statements of the schema, which are no content.
-    schema: FoundSamples,
+    pub(crate) schema: FoundSamples,
 }
 
-/// Searches all values of all tables.
-pub(super) fn search_values(conn: &Connection, samples: &Samples) -> Result<InValues, StoreError> {
-    let conn = &conn.unchecked_transaction().map_err(statement)?;
-    let matcher = Matcher::new(samples.windows.clone());
-    let sql = "SELECT name FROM sqlite_schema
-               WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' AND name NOT LIKE 'sqlite_%'";
-    let mut select = conn.prepare(sql).map_err(statement)?;
-    let tables = select.query_map([], |row| row.get::<_, String>(0));
-    let tables = tables.and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let mut found = InValues::default();
-    let mut schema = conn
-        .prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
-        .map_err(statement)?;
-    let mut rows = schema.query([]).map_err(statement)?;
-    while let Some(row) = rows.next().map_err(statement)? {
-        let sql: String = row.get(0).map_err(statement)?;
-        matcher.find(sql.as_bytes(), |window, _| {
-            found.schema.windows.insert(window, String::new());
+impl InValues {
+    /// Adds the samples in a value with content at a place.
+    pub(crate) fn add(
+        &mut self,
+        matcher: &Matcher,
+        bytes: &[u8],
+        place: impl FnOnce() -> Result<String, StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut hits = Vec::new();
+        matcher.find(bytes, |window, _| hits.push(window));
+        // The index has the words of this value in small letters.
+        let small = bytes.to_ascii_lowercase();
+        matcher.find(&small, |window, _| {
+            if is_of_word(window) {
+                hits.push(window);
+            }
         });
-    }
-    for table in tables.map_err(statement)? {
-        let of_index = table.starts_with("thread_words_");
-        let to = if of_index {
-            &mut found.index
-        } else {
-            &mut found.content
-        };
-        let mut rows = conn
-            .prepare(&format!("SELECT * FROM \"{table}\""))
-            .map_err(statement)?;
-        let columns: Vec<String> = rows.column_names().map(str::to_owned).collect();
-        let thread = columns.iter().position(|it| it == "thread_no");
-        let thread = thread.or_else(|| (table == "thread_threads").then_some(0));
-        let mut rows = rows.query([]).map_err(statement)?;
-        while let Some(row) = rows.next().map_err(statement)? {
-            for (column, name) in columns.iter().enumerate() {
-                let value = row.get_ref(column).map_err(statement)?;
-                let (ValueRef::Text(bytes) | ValueRef::Blob(bytes)) = value else {
-                    continue;
-                };
-                let mut hits = Vec::new();
-                matcher.find(bytes, |window, _| hits.push(window));
-                if !of_index {
-                    // The index has the words of this value in small letters.
-                    let small = bytes.to_ascii_lowercase();
-                    matcher.find(&small, |window, _| {
-                        if is_of_word(window) {
-                            hits.push(window);
-                        }
-                    });
-                }
-                if hits.is_empty() {
-                    continue;
-                }
-                let no = thread.and_then(|column| row.get::<_, i64>(column).ok());
-                let mut place = format!("{table}.{name}");
-                if let Some(id) = id_of(conn, no)? {
-                    place = format!("{place} of thread {id}");
-                }
-                for window in hits {
-                    to.windows.entry(window).or_insert_with(|| place.clone());
-                }
+        if !hits.is_empty() {
+            let place = place()?;
+            for window in hits {
+                self.content.add(window, || place.clone());
             }
         }
+        Ok(())
     }
-    Ok(found)
-}
-
-fn id_of(conn: &Connection, no: Option<i64>) -> Result<Option<String>, StoreError> {
-    let sql = "SELECT id FROM thread_threads WHERE no = ?1";
-    let mut select = conn.prepare_cached(sql).map_err(statement)?;
-    let id = select.query_row([no], |row| row.get(0)).optional();
-    id.map_err(statement)
 }
 
 /// The result of a search for what was erased.
@@ -440,7 +311,8 @@ pub struct Searched {
     pub short: u64,
     /// Samples that were searched for.
     pub samples: u64,
-    /// Whether the bytes of the files were searched too. Those of an encrypted store say nothing.
+    /// Whether the bytes of the files were searched too. Those of an encrypted store say nothing, and those of a database
+    /// server are not the store's.
     pub has_read_files: bool,
     /// Samples that are left although nothing that can be read has them.
     pub left: u64,
@@ -453,7 +325,7 @@ pub struct Searched {
 }
 
 impl Searched {
-    pub(super) fn of(
+    pub(crate) fn of(
         samples: &Samples,
         in_files: Option<FoundSamples>,
         in_values: InValues,
@@ -495,7 +367,7 @@ mod tests {
 
     fn found(samples: &Samples, bytes: &[u8]) -> usize {
         let mut n = 0;
-        Matcher::new(samples.windows.clone()).find(bytes, |_, _| n += 1);
+        Matcher::new(samples).find(bytes, |_, _| n += 1);
         n
     }
 
@@ -552,23 +424,5 @@ mod tests {
         let mut samples = Samples::default();
         samples.add_text("short SKLIVE0123456789ABCDEF");
         assert!(found(&samples, b"sklive0123456789abcdef") > 0);
-    }
-
-    #[test]
-    fn a_file_is_searched_across_the_borders_of_its_chunks() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("db");
-        let secret = b"the secret at the border";
-        let mut samples = Samples::default();
-        samples.add(secret);
-        let mut bytes = vec![b'-'; CHUNK - 9];
-        bytes.extend_from_slice(secret);
-        std::fs::write(&path, &bytes).unwrap();
-        assert_eq!(search_files(&path, &samples).unwrap().len(), 2);
-        std::fs::write(&path, &bytes[..CHUNK - 9]).unwrap();
-        std::fs::write(wal(&path), &bytes).unwrap();
-        assert_eq!(search_files(&path, &samples).unwrap().len(), 2);
-        std::fs::remove_file(wal(&path)).unwrap();
-        assert!(search_files(&path, &samples).unwrap().is_empty());
     }
 }

@@ -54,7 +54,7 @@ impl Display for StoreFault {
 
 impl StoreFault {
     /// A fault of the file.
-    pub(super) fn of_store(what: impl Into<String>, remedy: Remedy) -> Self {
+    pub(crate) fn of_store(what: impl Into<String>, remedy: Remedy) -> Self {
         Self {
             thread: None,
             event: None,
@@ -65,7 +65,7 @@ impl StoreFault {
     }
 
     /// A fault of a thread. Damage of a log names its event.
-    pub(super) fn of_thread(thread: &str, what: impl Into<String>, remedy: Remedy) -> Self {
+    pub(crate) fn of_thread(thread: &str, what: impl Into<String>, remedy: Remedy) -> Self {
         let what = what.into();
         let place = what
             .strip_prefix("thread ")
@@ -86,7 +86,7 @@ impl StoreFault {
     }
 
     /// A fault of an object or a checkpoint.
-    pub(super) fn of_object(object: String, what: impl Into<String>) -> Self {
+    pub(crate) fn of_object(object: String, what: impl Into<String>) -> Self {
         Self {
             object: Some(object),
             ..Self::of_store(what, Remedy::Delete)
