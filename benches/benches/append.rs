@@ -9,30 +9,17 @@
     reason = "a bench"
 )]
 
-use loomline_benches::{percentile, runtime_over, sqlite};
-use runtime::{Append, NewRecord, NewThreadRequest, Store};
+use loomline_benches::{append_until, percentile, runtime_over, sqlite, text_chunk};
+use runtime::{NewThreadRequest, Store};
 use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use timeline::{Event, ThreadId};
+use tokio::sync::Semaphore;
 
 const SECONDS: u64 = 3;
 
-fn event() -> (Event, Arc<str>) {
-    let data = serde_json::json!({"id": "t0-0", "delta": "word ".repeat(190)});
-    let event = Event::ChunkEmitted {
-        chunk_type: "text-delta".into(),
-        context_id: "context".into(),
-        execution_id: None,
-        step_id: None,
-        data: Some(data.into()),
-    };
-    let text = event.encode().unwrap().into();
-    (event, text)
-}
-
 fn raw(directory: &std::path::Path, per_sync: usize) {
-    let (_, text) = event();
+    let text = text_chunk().encode().unwrap();
     let mut file = std::fs::File::create(directory.join("raw")).unwrap();
     let mut samples = Vec::new();
     let end = Instant::now() + Duration::from_secs(SECONDS);
@@ -62,6 +49,7 @@ fn report(name: &str, samples: &mut [Duration], rows: usize) {
 async fn writers(store: Arc<dyn Store>, n: usize) {
     let runtime = runtime_over(Arc::clone(&store));
     let mut tasks = Vec::new();
+    let places = Arc::new(Semaphore::new(n));
     let end = Instant::now() + Duration::from_secs(SECONDS);
     for w in 0..n {
         let new = NewThreadRequest {
@@ -69,7 +57,8 @@ async fn writers(store: Arc<dyn Store>, n: usize) {
             ..NewThreadRequest::default()
         };
         let (row, _) = runtime.get_or_create(&"bench".into(), new).await.unwrap();
-        tasks.push(writer(Arc::clone(&store), row.thread.id, end));
+        let places = Arc::clone(&places);
+        tasks.push(append_until(Arc::clone(&store), row.thread.id, places, end));
     }
     let mut set = tokio::task::JoinSet::new();
     for task in tasks {
@@ -81,30 +70,6 @@ async fn writers(store: Arc<dyn Store>, n: usize) {
         &mut samples,
         1,
     );
-}
-
-async fn writer(store: Arc<dyn Store>, thread: ThreadId, end: Instant) -> Vec<Duration> {
-    let claim = store.claim(&thread).await.unwrap();
-    let (event, _) = event();
-    let record = NewRecord::new(jiff::Timestamp::UNIX_EPOCH, event).unwrap();
-    let mut tail = claim.head.tail;
-    let mut samples = Vec::new();
-    while Instant::now() < end {
-        let records = vec![record.clone()];
-        let append = Append {
-            thread: thread.clone(),
-            epoch: claim.epoch,
-            tail,
-            records,
-            token: None,
-            is_limited: true,
-            unmoved: Vec::new(),
-        };
-        let begun = Instant::now();
-        tail = store.append(append).await.unwrap();
-        samples.push(begun.elapsed());
-    }
-    samples
 }
 
 fn main() {

@@ -37,8 +37,10 @@ async fn fan_out(n_followers: usize) {
     let directory = tempfile::tempdir_in(".").unwrap();
     let mut config = Config::default();
     config.limits.streams = 2_000;
-    let app = App::open(config, directory.path(), OpenMode::ReadWrite).unwrap();
-    let runtime = app.runtime().clone();
+    let app = App::open(config, directory.path(), OpenMode::ReadWrite)
+        .await
+        .unwrap();
+    let runtime = app.default_runtime().clone();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let shutdown = CancellationToken::new();

@@ -13,12 +13,13 @@
 
 use futures_util::StreamExt;
 use loomline_benches::{THREE_ROUNDS, durable, percentile, post_request, runtime_over};
-use runtime::{Append, NewRecord, Store, Until};
+use runtime::{Append, NewRecord, Ownership, Store, Until};
 use serde_json::json;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use stores::Upkeep as _;
 use stores::{SqliteOptions, SqliteStore};
 use timeline::{
     Command, Ending, Event, NewChunk, NewItem, NewThread, Seq, State, StepOutcome, ThreadId,
@@ -180,9 +181,11 @@ async fn write(store: &dyn Store, run: Run) -> Vec<Duration> {
     let first = commits.next().unwrap();
     let mut tail = Seq(first.len() as u64);
     let begun = Instant::now();
-    let created = store.get_or_create(&"bench".into(), first, None).await;
+    let created = store
+        .get_or_create(&"bench".into(), first, None, None)
+        .await;
     let mut samples = vec![begun.elapsed()];
-    let epoch = created.unwrap().claim.unwrap();
+    let epoch = created.unwrap().epoch.unwrap();
     for records in commits {
         let append = Append {
             thread: run.thread.clone(),
@@ -191,10 +194,11 @@ async fn write(store: &dyn Store, run: Run) -> Vec<Duration> {
             records,
             token: None,
             is_limited: true,
+            ownership: Ownership::Keep,
             unmoved: Vec::new(),
         };
         let begun = Instant::now();
-        tail = store.append(append).await.unwrap();
+        tail = store.append(append).await.unwrap().tail;
         samples.push(begun.elapsed());
     }
     samples

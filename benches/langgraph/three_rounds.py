@@ -1,9 +1,10 @@
-"""One run of three tool rounds in LangGraph, with its SQLite saver: what the bench `log` measures of Loomline.
+"""One run of three tool rounds in LangGraph, with its SQLite saver: what the bench `log` measures of Loomline. With the URL of a server, also with
+its PostgreSQL saver: what the bench `nodes` measures.
 
 The model is a function without a delay. The tool is pure and gives 1 KB. Each run has a thread of its own. The saver has its defaults: a checkpoint
 after each step of the graph, in SQLite with a write-ahead log.
 
-Usage: three_rounds.py [RUNS]
+Usage: three_rounds.py [RUNS [URL]]
 """
 
 import resource
@@ -68,6 +69,32 @@ def measure(name: str, saver, n_runs: int) -> None:
     print(f"  {name}: {n_runs / seconds:.0f} runs/s, CPU {cpu / n_runs * 1e3:.2f} ms a run")
 
 
+def server_time(connection) -> float:
+    """The processor time of the server's processes, in seconds."""
+    ticks = 0
+    for (pid,) in connection.execute("SELECT pid FROM pg_stat_activity"):
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / 100
+
+
+def measure_postgres(url: str, n_runs: int) -> None:
+    import psycopg
+    from langgraph.checkpoint.postgres import PostgresSaver
+
+    print(f"PostgreSQL saver {version('langgraph-checkpoint-postgres')}")
+    with psycopg.connect(url, autocommit=True) as observer:
+        observer.execute("DROP SCHEMA IF EXISTS langgraph CASCADE")
+        observer.execute("CREATE SCHEMA langgraph")
+        sign = "&" if "?" in url else "?"
+        with PostgresSaver.from_conn_string(f"{url}{sign}options=-csearch_path%3Dlanggraph") as saver:
+            saver.setup()
+            before = server_time(observer)
+            measure("PostgreSQL saver", saver, n_runs)
+            spent = server_time(observer) - before
+            print(f"  CPU {spent / (n_runs + 10) * 1e3:.2f} ms a run at the server")
+
+
 def main() -> None:
     n_runs = int(sys.argv[1]) if len(sys.argv) > 1 else 300
     print(f"LangGraph {version('langgraph')}, SQLite saver {version('langgraph-checkpoint-sqlite')}, Python {sys.version.split()[0]}, three rounds")
@@ -80,6 +107,8 @@ def main() -> None:
         written.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         written.close()
         print(f"  {file.stat().st_size / (n_runs + 10):.0f} bytes a run")
+    if len(sys.argv) > 2:
+        measure_postgres(sys.argv[2], n_runs)
 
 
 main()

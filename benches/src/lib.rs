@@ -7,13 +7,16 @@
 use agents::{Agent, AgentOptions};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
-use runtime::{AgentReactor, ReactRequest, Runtime, RuntimeOptions, Store, Until};
+use runtime::{
+    AgentReactor, Append, NewRecord, Ownership, ReactRequest, Runtime, RuntimeOptions, Store, Until,
+};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use stores::{SqliteOptions, SqliteStore};
-use timeline::NewItem;
+use timeline::{Event, NewItem, ThreadId};
+use tokio::sync::Semaphore;
 use upp::{Effect, Scripted, Tool, ToolContext, ToolFailure};
 
 /// That of the program.
@@ -93,4 +96,50 @@ pub fn percentile(samples: &mut [Duration], share: f64) -> f64 {
     )]
     let index = ((samples.len() as f64 - 1.0) * share) as usize;
     samples.get(index).map_or(0.0, Duration::as_secs_f64) * 1e6
+}
+
+/// An event of about 1 KB: a piece of a streamed text.
+pub fn text_chunk() -> Event {
+    let data = json!({"id": "t0-0", "delta": "word ".repeat(190)});
+    Event::ChunkEmitted {
+        chunk_type: "text-delta".into(),
+        context_id: "context".into(),
+        execution_id: None,
+        step_id: None,
+        data: Some(data.into()),
+    }
+}
+
+/// Appends 1 KB at a time to a thread until an instant, each with one of the places. Returns how long each took with the
+/// wait for its place.
+///
+/// # Panics
+///
+/// If an append fails.
+pub async fn append_until(
+    store: Arc<dyn Store>,
+    thread: ThreadId,
+    places: Arc<Semaphore>,
+    end: Instant,
+) -> Vec<Duration> {
+    let head = store.head(&thread).await.unwrap();
+    let record = NewRecord::new(jiff::Timestamp::UNIX_EPOCH, text_chunk()).unwrap();
+    let (mut tail, mut samples) = (head.tail, Vec::new());
+    while Instant::now() < end {
+        let append = Append {
+            thread: thread.clone(),
+            epoch: head.epoch,
+            tail,
+            records: vec![record.clone()],
+            token: None,
+            is_limited: false,
+            ownership: Ownership::Keep,
+            unmoved: Vec::new(),
+        };
+        let begun = Instant::now();
+        let _place = places.acquire().await.unwrap();
+        tail = store.append(append).await.unwrap().tail;
+        samples.push(begun.elapsed());
+    }
+    samples
 }

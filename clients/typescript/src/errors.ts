@@ -92,6 +92,7 @@ const CLASSES: Record<number, typeof ApiError> = {
 
 /** The status that a request would have had, for the errors that end a stream. */
 const STATUS_OF_EVENTS: Record<string, number> = {
+  ahead_of_log: 409,
   forbidden_thread: 403,
   key_expired: 401,
   key_revoked: 401,

@@ -79,6 +79,91 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/steps/lease": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Leases the oldest step that waits for a worker. Waits for one if there is none. */
+        post: operations["leaseStep"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/steps/{step}/complete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Answers a step. A repeated request under the same lease changes nothing. */
+        post: operations["completeStep"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/steps/{step}/deltas": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Streams pieces of the answer to the followers of the thread. */
+        post: operations["streamStep"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/steps/{step}/fail": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Fails a step and its run. */
+        post: operations["failStep"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/steps/{step}/heartbeat": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Prolongs the lease of a step. The response says whether the run still needs the answer. */
+        post: operations["heartbeatStep"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/threads": {
         parameters: {
             query?: never;
@@ -325,7 +410,8 @@ export interface paths {
          *     digits for the thread's identity. A chunk that is not stored yet has the id of the last stored event,
          *     a dot, and the number of such chunks. A client that reconnects with the id misses no event and receives
          *     none twice. If the thread was deleted and created again under its key, the request fails with
-         *     `foreign_event_id`. With `subagents` the id also has the positions of sub-agents' threads.
+         *     `foreign_event_id`. If a failover or an older backup has lost the end of the log, it fails with
+         *     `ahead_of_log`. With `subagents` the id also has the positions of sub-agents' threads.
          */
         get: operations["followEvents"];
         put?: never;
@@ -1080,15 +1166,42 @@ export interface components {
             /** @description The error. */
             error: components["schemas"]["Failure"];
         };
-        /** @description A token for the chat within a page of another site. */
-        WebToken: {
-            /** @description The token. The server stores its hash only. */
-            token: string;
+        /** @description The usage metadata of an answer. */
+        WorkerUsage: {
+            /** @description The provider of the model. */
+            provider?: string | null;
+            /** @description The model. */
+            model?: string | null;
             /**
-             * Format: date-time
-             * @description When it expires: after ten minutes, or with the key of the request.
+             * Format: int64
+             * @description Tokens of the prompt.
              */
-            expiresAt: string;
+            inputTokens?: number | null;
+            /**
+             * Format: int64
+             * @description Tokens of the answer.
+             */
+            outputTokens?: number | null;
+            /**
+             * Format: int64
+             * @description Tokens of the prompt that came from a cache.
+             */
+            cacheReadTokens?: number | null;
+            /**
+             * Format: int64
+             * @description Tokens of the prompt that were written to a cache.
+             */
+            cacheWriteTokens?: number | null;
+            /**
+             * Format: int64
+             * @description Tokens of the answer that are reasoning.
+             */
+            reasoningTokens?: number | null;
+            /**
+             * Format: int64
+             * @description The duration of the model call in milliseconds. Default: the time since the lease.
+             */
+            latencyMs?: number | null;
         };
         /** @description A page of a thread's log. */
         EventPage: {
@@ -1099,48 +1212,16 @@ export interface components {
             /** @description Whether the log has further events. */
             more: boolean;
         };
-        /** @description A call or a request that waits for a person. */
-        WaitingView: {
-            /** @description The id of the entry. It stays the same while the entry waits. */
-            id: string;
-            /**
-             * @description `approval`: a call waits for an approval. `external`: a call waits for a result. `request`: a request
-             *     of AITP is open.
-             */
-            kind: string;
-            /**
-             * @description The key of the thread to answer on. For a sub-agent's call it is the thread that the person began, if
-             *     the caller may access that.
-             */
-            threadKey: string;
-            /** @description The title of that thread. */
-            title?: string | null;
-            /** @description The agent that made the call or the request, if it has a name. */
-            agent?: string | null;
-            /** @description The tool of a call. */
-            toolName?: string | null;
-            /** @description The id of a call. */
-            toolCallId?: string | null;
-            /** @description The key of the thread with the call: that one, or that of a sub-agent. */
-            callThreadKey?: string | null;
-            /** @description The id to answer a request under, such as `decision:seat`. */
-            requestId?: string | null;
-            /** @description The topic of a request: `decision`, `data`, `payment`, `top_up`, or a topic of wallets. */
-            topic?: string | null;
-            /** @description One line: the first argument of a call, the title of a request. */
-            summary?: string | null;
-            /**
-             * Format: date-time
-             * @description Since when it waits. For a call it is the end of the run that left it open.
-             */
-            since: string;
-            /**
-             * Format: date-time
-             * @description The last instant at which an answer counts.
-             */
-            expiresAt?: string | null;
-            /** @description Whether the caller may answer it. */
-            mayAnswer: boolean;
+        /** @description A tool call. */
+        WorkerCall: {
+            /** @description The id of the call, unique in the answer. */
+            toolCallId: string;
+            /** @description The name of the tool. */
+            toolName: string;
+            /** @description The arguments. */
+            input?: {
+                [key: string]: unknown;
+            } | null;
         };
         /** @description One run of an agent (EK §4.5). */
         Execution: {
@@ -1208,6 +1289,11 @@ export interface components {
             threadId: components["schemas"]["ThreadId"];
             /** @description The last event of the parent that belongs to the fork. */
             seq: components["schemas"]["Seq"];
+        };
+        /** @description A lease of a step. */
+        HeldLease: {
+            /** @description The id of the lease. */
+            lease: string;
         };
         /**
          * @description A conversation in one of the supported formats: a document, or a list of messages.
@@ -1295,6 +1381,48 @@ export interface components {
              * @description Seconds that 99 % of them took at most; absent if there are none.
              */
             p99Seconds?: number | null;
+        };
+        /** @description The state of a lease. */
+        LeaseView: {
+            /** @description `running`, or `cancelled` if nobody needs the answer: the worker can stop. */
+            state: string;
+            /**
+             * Format: int64
+             * @description How long the lease lasts without another heartbeat, in milliseconds.
+             */
+            leaseMs?: number | null;
+        };
+        /** @description A leased step. */
+        LeasedStepView: {
+            /** @description The id of the step. */
+            stepId: components["schemas"]["StepId"];
+            /** @description The id of the lease. Each further request for the step needs it. */
+            lease: string;
+            /**
+             * Format: int64
+             * @description How long the lease lasts without a heartbeat, in milliseconds.
+             */
+            leaseMs: number;
+            /**
+             * Format: int32
+             * @description The number of the attempt, from 1.
+             */
+            attempt: number;
+            /** @description The agent. */
+            agent: string;
+            /** @description The id of the thread. */
+            threadId: components["schemas"]["ThreadId"];
+            /** @description The key of the thread. */
+            threadKey: string;
+            /** @description The id of the execution. */
+            executionId: string;
+            /**
+             * Format: int32
+             * @description The number of the step in the execution, from 0.
+             */
+            iteration: number;
+            /** @description The messages for the model, the tools and the parameters. */
+            request: components["schemas"]["StepRequest"];
         };
         /** @description A thread in a list. */
         ListedThread: components["schemas"]["ThreadView"] & {
@@ -1393,6 +1521,18 @@ export interface components {
             /** @description Whether the response streams the events that follow. `Accept: text/event-stream` does the same. */
             stream?: boolean;
         };
+        /** @description Pieces of an answer. */
+        NewDeltas: {
+            /** @description The id of the lease. */
+            lease: string;
+            /**
+             * Format: int32
+             * @description The number of the request under this lease, ascending from 0. A repeated number is ignored.
+             */
+            seq: number;
+            /** @description At most 256 pieces and 64 KiB of text. */
+            deltas: components["schemas"]["TextDelta"][];
+        };
         /** @description Where a fork begins. */
         NewFork: {
             /** @description The key of the new thread. Default: a new one. */
@@ -1427,6 +1567,13 @@ export interface components {
             channel?: string | null;
             /** @description Whether to stream the events of the answer; equal to `Accept: text/event-stream`. */
             stream?: boolean;
+        };
+        /** @description The answer of a worker. */
+        NewStepAnswer: {
+            /** @description The id of the lease. */
+            lease: string;
+            /** @description The answer. */
+            answer: components["schemas"]["WorkerAnswer"];
         };
         /** @description A thread to create. */
         NewThread: {
@@ -1547,8 +1694,10 @@ export interface components {
              * @description Seconds since the process opened its store.
              */
             uptimeSeconds: number;
-            /** @description The store. */
+            /** @description The store. With shards, the figures are those of all databases together, and the health is the worst one. */
             store: components["schemas"]["StoreView"];
+            /** @description The further databases of tenants; empty without any. One that is not ready does not make the server not ready. */
+            shards?: components["schemas"]["ShardView"][];
             /** @description Event streams that are open. */
             openStreams: number;
             /** @description Executions that run in this process. */
@@ -1781,6 +1930,15 @@ export interface components {
          * @description The position of an event in its thread's log; the first is 1, and there are no gaps.
          */
         Seq: number;
+        /** @description The state of a further database. */
+        ShardView: {
+            /** @description Its name in the configuration. */
+            name: string;
+            /** @description Whether requests of its tenants are answered. */
+            ready: boolean;
+            /** @description Why not, as the code of `/readyz`. */
+            reason?: string | null;
+        };
         /** @description A piece of a text that has the words. */
         Snippet: {
             /**
@@ -1820,6 +1978,13 @@ export interface components {
              */
             updatedAt?: string | null;
         };
+        /** @description The failure of a step. */
+        StepFailure: {
+            /** @description The id of the lease. */
+            lease: string;
+            /** @description The cause, for people. At most 4096 bytes. */
+            message: string;
+        };
         /** @description The id of a step (EK §4.6). */
         StepId: string;
         /** @description The result of a step (EK §4.6). */
@@ -1848,6 +2013,27 @@ export interface components {
              *     agent was done.
              */
             cutShort?: string | null;
+        };
+        /** @description The request for a worker. */
+        StepRequest: {
+            /** @description The system prompt. */
+            system?: string | null;
+            /** @description The messages for the model, as messages of UPP. */
+            messages: {
+                [key: string]: unknown;
+            }[];
+            /** @description The tools: `name`, `description` and the JSON Schema `parameters` of each. */
+            tools: {
+                [key: string]: unknown;
+            }[];
+            /** @description `auto`, `none`, `required`, or an object with the name of a `tool`. */
+            toolChoice: unknown;
+            /** @description The parameters of the agent and of the run. */
+            params: {
+                [key: string]: unknown;
+            };
+            /** @description The JSON Schema of the answer, if it must have a structure. */
+            structure?: unknown;
         };
         /** @enum {string} */
         StepStatus: "running" | "completed" | "failed";
@@ -1975,6 +2161,18 @@ export interface components {
              * @description Tokens that it wrote.
              */
             output: number;
+        };
+        /** @description A piece of text. */
+        TextDelta: {
+            /** @description `output_text` or `reasoning`. */
+            type: string;
+            /**
+             * Format: int32
+             * @description The position of the part in the content of the answer.
+             */
+            index: number;
+            /** @description The next piece. */
+            delta: string;
         };
         /** @description A thread (EK §4.1). */
         Thread: {
@@ -2165,6 +2363,95 @@ export interface components {
              *     one: the server limits how many threads it examines for a page.
              */
             next?: string | null;
+        };
+        /** @description A call or a request that waits for a person. */
+        WaitingView: {
+            /** @description The id of the entry. It stays the same while the entry waits. */
+            id: string;
+            /**
+             * @description `approval`: a call waits for an approval. `external`: a call waits for a result. `request`: a request
+             *     of AITP is open.
+             */
+            kind: string;
+            /**
+             * @description The key of the thread to answer on. For a sub-agent's call it is the thread that the person began, if
+             *     the caller may access that.
+             */
+            threadKey: string;
+            /** @description The title of that thread. */
+            title?: string | null;
+            /** @description The agent that made the call or the request, if it has a name. */
+            agent?: string | null;
+            /** @description The tool of a call. */
+            toolName?: string | null;
+            /** @description The id of a call. */
+            toolCallId?: string | null;
+            /** @description The key of the thread with the call: that one, or that of a sub-agent. */
+            callThreadKey?: string | null;
+            /** @description The id to answer a request under, such as `decision:seat`. */
+            requestId?: string | null;
+            /** @description The topic of a request: `decision`, `data`, `payment`, `top_up`, or a topic of wallets. */
+            topic?: string | null;
+            /** @description One line: the first argument of a call, the title of a request. */
+            summary?: string | null;
+            /**
+             * Format: date-time
+             * @description Since when it waits. For a call it is the end of the run that left it open.
+             */
+            since: string;
+            /**
+             * Format: date-time
+             * @description The last instant at which an answer counts.
+             */
+            expiresAt?: string | null;
+            /** @description Whether the caller may answer it. */
+            mayAnswer: boolean;
+        };
+        /** @description The steps that a worker wants. */
+        WantedSteps: {
+            /**
+             * @description Only steps of these agents. Default: all agents with workers.
+             * @default null
+             */
+            agents: string[] | null;
+            /**
+             * Format: int64
+             * @description How long the request waits for a step, in milliseconds. Default 0, maximum 30,000.
+             * @default 0
+             */
+            waitMs: number;
+            /**
+             * @description A name for the worker, which the server stores with the lease.
+             * @default null
+             */
+            worker: string | null;
+        };
+        /** @description A token for the chat within a page of another site. */
+        WebToken: {
+            /** @description The token. The server stores its hash only. */
+            token: string;
+            /**
+             * Format: date-time
+             * @description When it expires: after ten minutes, or with the key of the request.
+             */
+            expiresAt: string;
+        };
+        /** @description The answer of a worker, with the fields that a reactor returns (EK §6). */
+        WorkerAnswer: {
+            /**
+             * @description A message of the assistant: `type` is `message`, `content` has parts of the types `output_text`,
+             *     `reasoning`, `refusal` and `output_file`.
+             */
+            assistantEvent: {
+                [key: string]: unknown;
+            };
+            /** @description The tool calls. The server runs them. */
+            toolCalls?: components["schemas"]["WorkerCall"][] | null;
+            /** @description The messages that the worker sent to its model. Default: the messages of the leased step. */
+            messagesForModel?: unknown[] | null;
+            usage?: components["schemas"]["WorkerUsage"] | null;
+            /** @description Why the model stopped: `end_turn`, `tool_use`, `max_tokens`, `content_filter`, or another word. */
+            stopReason?: string | null;
         };
         /** @description A context was made. */
         ContextCreatedEvent: {
@@ -2616,6 +2903,180 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ImportedView"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    leaseStep: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WantedSteps"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LeasedStepView"];
+                };
+            };
+            /** @description No step waits for a worker. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    completeStep: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                step: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewStepAnswer"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    streamStep: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                step: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewDeltas"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    failStep: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                step: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StepFailure"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    heartbeatStep: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                step: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["HeldLease"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LeaseView"];
                 };
             };
             /** @description Error */

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 
 _EVENT_STATUS = {
+    "ahead_of_log": 409,
     "forbidden_thread": 403,
     "key_expired": 401,
     "key_revoked": 401,

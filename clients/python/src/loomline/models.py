@@ -301,6 +301,14 @@ class LatencyView(Model):
     """Seconds that 99 % of them took at most; absent if there are none."""
 
 
+class LeaseView(Model):
+    """The state of a lease."""
+    state: str
+    """`running`, or `cancelled` if nobody needs the answer: the worker can stop."""
+    lease_ms: int | None = Field(None, alias='leaseMs')
+    """How long the lease lasts without another heartbeat, in milliseconds."""
+
+
 class LossView(Model):
     """One conversion loss."""
     pointer: str
@@ -441,6 +449,16 @@ class RestartView(Model):
     """Whether the process before it shut down in order."""
 
 
+class ShardView(Model):
+    """The state of a further database."""
+    name: str
+    """Its name in the configuration."""
+    ready: bool
+    """Whether requests of its tenants are answered."""
+    reason: str | None = None
+    """Why not, as the code of `/readyz`."""
+
+
 class Snippet(Model):
     """A piece of a text that has the words."""
     seq: int | None = None
@@ -478,6 +496,22 @@ class StepOutcome(Model):
     [`StepOutcome::SPENT`]. Readers accept unknown reasons. Absent if a step follows, and if the
     agent was done.
     """
+
+
+class StepRequest(Model):
+    """The request for a worker."""
+    system: str | None = None
+    """The system prompt."""
+    messages: list[dict[str, Any]]
+    """The messages for the model, as messages of UPP."""
+    tools: list[dict[str, Any]]
+    """The tools: `name`, `description` and the JSON Schema `parameters` of each."""
+    tool_choice: Any = Field(..., alias='toolChoice')
+    """`auto`, `none`, `required`, or an object with the name of a `tool`."""
+    params: dict[str, Any]
+    """The parameters of the agent and of the run."""
+    structure: Any = None
+    """The JSON Schema of the answer, if it must have a structure."""
 
 
 class StepStatusChangedEvent(Model):
@@ -925,6 +959,30 @@ class ImportedView(Model):
     """The data that could not be imported."""
 
 
+class LeasedStepView(Model):
+    """A leased step."""
+    step_id: str = Field(..., alias='stepId')
+    """The id of the step."""
+    lease: str
+    """The id of the lease. Each further request for the step needs it."""
+    lease_ms: int = Field(..., alias='leaseMs')
+    """How long the lease lasts without a heartbeat, in milliseconds."""
+    attempt: int
+    """The number of the attempt, from 1."""
+    agent: str
+    """The agent."""
+    thread_id: str = Field(..., alias='threadId')
+    """The id of the thread."""
+    thread_key: str = Field(..., alias='threadKey')
+    """The key of the thread."""
+    execution_id: str = Field(..., alias='executionId')
+    """The id of the execution."""
+    iteration: int
+    """The number of the step in the execution, from 0."""
+    request: StepRequest
+    """The messages for the model, the tools and the parameters."""
+
+
 class ListedThread(ThreadView):
     """A thread in a list."""
     agent: str | None = None
@@ -987,7 +1045,9 @@ class ProcessHealth(Model):
     uptime_seconds: int = Field(..., alias='uptimeSeconds')
     """Seconds since the process opened its store."""
     store: StoreView
-    """The store."""
+    """The store. With shards, the figures are those of all databases together, and the health is the worst one."""
+    shards: list[ShardView] | None = None
+    """The further databases of tenants; empty without any. One that is not ready does not make the server not ready."""
     open_streams: int = Field(..., alias='openStreams')
     """Event streams that are open."""
     running_runs: int = Field(..., alias='runningRuns')

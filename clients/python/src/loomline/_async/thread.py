@@ -168,8 +168,10 @@ class AsyncThread:
         ends when all events are sent and no run executes. `subagents` adds a `SubagentEvent` for each event of a sub-agent.
 
         A lost connection is resumed: each event comes once, in order. After `reconnect_for` seconds of the client without a
-        server it raises `LoomlineConnectionError`. It raises `ConflictError` with the code `foreign_event_id` if the thread was
-        deleted and created again, and `NotFoundError` if it is deleted.
+        server it raises `LoomlineConnectionError`. If the thread is deleted, it raises `NotFoundError`.
+
+        It raises `ConflictError` with the code `foreign_event_id` if the thread was deleted and created again. The code is
+        `ahead_of_log` if the server has lost the end of the log.
         """
         return AsyncStream(self._follow(after, until, subagents))
 
