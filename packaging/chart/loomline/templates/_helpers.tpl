@@ -32,5 +32,25 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- if not (regexMatch `(?m)^\s*\[?\s*tenants\s*[.\]=]` $config) -}}
 {{- fail "config has no tenant: add [tenants.NAME.keys.KEY] with the hash of a key, or the server refuses the address of the pod" -}}
 {{- end -}}
+{{- if .Values.database.secretName -}}
+{{- if not (regexMatch `(?m)^\s*(store\s*\.\s*)?url_env\s*=\s*["']LOOMLINE_DATABASE["']` $config) -}}
+{{- fail "config does not name the database: add [store] with url_env = \"LOOMLINE_DATABASE\"" -}}
+{{- end -}}
+{{- if regexMatch `(?m)^\s*(server\s*\.\s*)?node\s*=` $config -}}
+{{- fail "config names the node: remove it from [server], because all replicas have this file and each needs a name of its own" -}}
+{{- end -}}
+{{- end -}}
 {{- $config -}}
+{{- end -}}
+
+{{- define "loomline.replicas" -}}
+{{- if gt (int .Values.replicas) 1 -}}
+{{- if not .Values.database.secretName -}}
+{{- fail "replicas needs a database: set database.secretName, because one process owns a store in a file" -}}
+{{- end -}}
+{{- if .Values.persistence.existingClaim -}}
+{{- fail "persistence.existingClaim is for one replica: each replica needs a data directory of its own" -}}
+{{- end -}}
+{{- end -}}
+{{- .Values.replicas -}}
 {{- end -}}
