@@ -246,7 +246,8 @@ pub(crate) enum Command {
     /// Check the store and the configuration, and suggest remedies.
     #[command(after_help = "Example:\n  loomline doctor --rebuild")]
     Doctor {
-        /// First rebuild the tables and the full-text index from the log. No server may use the store.
+        /// First rebuild the tables and the full-text index from the log. No server may use a store in a file;
+        /// with a database, writes wait.
         #[arg(long)]
         rebuild: bool,
         /// Compare the threads with a file that `loomline seal` wrote.

@@ -131,23 +131,30 @@ fn print(purged: &Purged, output: &Output) -> Result<(), CliError> {
     if purged.dry_run {
         return Ok(());
     }
-    let [before, after] = purged.file_bytes;
+    let is_database = purged.log_empty.is_none();
     let how = if purged.compacted {
         ", written anew"
     } else {
         ""
     };
-    output.line(&format!(
-        "{DIM}the file had {before} bytes and has {after}{how}{DIM:#}"
-    ))?;
-    proof(&purged.proof, output)?;
+    if is_database {
+        output.line(&format!(
+            "{DIM}the tables were vacuumed{how}; the log, standby servers and backups of the database have their content longer{DIM:#}"
+        ))?;
+    } else {
+        let [before, after] = purged.file_bytes;
+        output.line(&format!(
+            "{DIM}the file had {before} bytes and has {after}{how}{DIM:#}"
+        ))?;
+    }
+    proof(&purged.proof, is_database, output)?;
     if let Some(error) = &purged.not_compacted {
         output.line(&format!(
-            "{BAD}warn{BAD:#} the file was not written anew, so it may have parts of what was purged: {}",
+            "{BAD}warn{BAD:#} the store was not written anew, so it may have parts of what was purged: {}",
             clean(error)
         ))?;
     }
-    if !purged.log_empty {
+    if purged.log_empty == Some(false) {
         output.line(&format!(
             "{BAD}warn{BAD:#} another process reads the store, so its write-ahead log is not empty; purge again"
         ))?;
@@ -161,7 +168,7 @@ fn print(purged: &Purged, output: &Output) -> Result<(), CliError> {
     Ok(())
 }
 
-fn proof(proof: &Proof, output: &Output) -> Result<(), CliError> {
+fn proof(proof: &Proof, is_database: bool, output: &Output) -> Result<(), CliError> {
     let Proof {
         texts,
         samples,
@@ -171,6 +178,8 @@ fn proof(proof: &Proof, output: &Output) -> Result<(), CliError> {
     } = proof;
     let searched = if proof.files_read {
         "in the bytes of the file and its log, and in all tables"
+    } else if is_database {
+        "in all tables"
     } else {
         "in all tables; the bytes of an encrypted file can't be searched"
     };

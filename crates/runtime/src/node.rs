@@ -51,6 +51,8 @@ impl Runtime {
         let hints = self.inner.store.hints();
         self.join_again().await?;
         self.renew().await?;
+        // What can fail comes first: a caller repeats all of it, and each task is started once.
+        let n_due = self.sweep().await?;
         let (renewing, sweeping, looking) = (self.clone(), self.clone(), self.clone());
         let hearing = self.clone();
         let tasks = &self.inner.tasks;
@@ -64,7 +66,7 @@ impl Runtime {
                 hearing.hear(hint).await;
             }
         });
-        self.sweep().await
+        Ok(n_due)
     }
 
     async fn join_again(&self) -> Result<(), StoreError> {

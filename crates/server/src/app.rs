@@ -342,16 +342,21 @@ impl App {
     /// Connects to the MCP servers, then continues unfinished runs in the background. Returns the number
     /// of unfinished threads. Only the first call does anything; a second one would mistake running
     /// threads for unfinished ones. Logs servers that can't be reached, and waits at most ten seconds
-    /// for them. A shard that fails is logged, and the next call tries it again.
+    /// for them. A database that fails is logged, and the next call tries it again.
+    ///
+    /// # Errors
+    ///
+    /// The default database fails.
     pub async fn recover(&self) -> Result<usize, RuntimeError> {
         self.connect().await;
         let each = self.databases().map(|database| async move {
-            match database.recover().await {
-                Err(error) if database.name != DEFAULT_SHARD => {
-                    let (shard, error) = (&database.name, render_error(&error));
-                    tracing::warn!(shard, error, "the runs of a shard are not resumed");
-                    Ok(0)
-                }
+            let recovered = database.recover().await;
+            if let Err(error) = &recovered {
+                let (shard, error) = (&database.name, render_error(error));
+                tracing::warn!(shard, error, "the runs of a database are not resumed");
+            }
+            match recovered {
+                Err(_) if database.name != DEFAULT_SHARD => Ok(0),
                 recovered => recovered,
             }
         });

@@ -107,10 +107,10 @@ pub struct Purged {
     pub objects: u64,
     /// Checkpoints of agents that were deleted.
     pub checkpoints: u64,
-    /// The bytes of the file before and after.
+    /// The bytes of the file before and after; zeros for a database.
     pub file_bytes: [u64; 2],
-    /// Whether the write-ahead log is empty. Another process that reads the store can prevent it.
-    pub log_empty: bool,
+    /// Whether the write-ahead log is empty. Another process that reads the store can prevent it. None for a database.
+    pub log_empty: Option<bool>,
     /// Whether the whole file was written anew.
     pub compacted: bool,
     /// The error that prevented it, such as a full disk.

@@ -49,8 +49,8 @@ use utoipa::OpenApi as _;
 
 /// Maximum number of connections for commands on this machine.
 const LOCAL_CONNECTIONS: usize = 64;
-/// The pause before the runs of a shard that failed are looked for again.
-const SHARD_PAUSE: Duration = Duration::from_secs(5);
+/// The pause before the runs of a database that failed are looked for again.
+const RECOVERY_PAUSE: Duration = Duration::from_secs(5);
 
 /// Why the server stopped, or did not start.
 #[derive(Debug, thiserror::Error)]
@@ -226,16 +226,17 @@ pub async fn serve(
     served
 }
 
-/// Runs recovery, and repeats it for shards that fail. Returns only if the default database fails, with the error.
+/// Runs recovery, and repeats it for databases that fail. Returns only if repeating can't help the default database,
+/// with the error.
 async fn unrecovered(app: &App) -> ServeError {
     loop {
-        if let Err(error) = app.recover().await {
-            return error.into();
+        match app.recover().await {
+            Err(RuntimeError::Store(error)) if error.is_retryable() => {}
+            Err(error) => return error.into(),
+            Ok(_) if app.is_all_recovered() => return std::future::pending().await,
+            Ok(_) => {}
         }
-        if app.is_all_recovered() {
-            return std::future::pending().await;
-        }
-        tokio::time::sleep(SHARD_PAUSE).await;
+        tokio::time::sleep(RECOVERY_PAUSE).await;
     }
 }
 

@@ -121,9 +121,9 @@ pub struct ErasedTenant {
 pub struct Reclaimed {
     /// The bytes of the free pages that the file has no more.
     pub bytes: u64,
-    /// Whether the write-ahead log has no deleted content. Another process that reads the store can prevent it. The log
-    /// of a database server is not this program's: then it is false.
-    pub is_log_empty: bool,
+    /// Whether the write-ahead log has no deleted content. Another process that reads the store can prevent it. None if
+    /// the log is that of a database server.
+    pub is_log_empty: Option<bool>,
 }
 
 /// A [`Store`] with the work of an operator.

@@ -42,7 +42,7 @@ pub(crate) enum Tenant {
         #[arg(long, value_name = "NAME")]
         shard: Option<String>,
     },
-    /// Read the data of a tenant into the store. No server may use the store.
+    /// Read the data of a tenant into the store. No server may use a store in a file.
     #[command(
         after_help = "Example:\n  loomline tenant import acme.jsonl --data /var/lib/loomline"
     )]

@@ -238,6 +238,28 @@ fn a_database_that_is_down_stops_its_own_tenants_alone() {
 }
 
 #[test]
+fn a_server_outlives_a_database_that_fails_right_after_the_start() {
+    let databases = Databases::new();
+    let mut home = Home::new();
+    // The server joins the others once this tool server is given up.
+    let slow = "[mcp.slow]\ncommand = \"sleep\"\nargs = [\"60\"]\nconnect_timeout_s = 1\n\
+                [agents.slow]\nmodel = \"offline\"\ntools = [\"mcp:slow\"]\n";
+    home.configure(&(databases.config("", "") + slow));
+    let mut server = home.server();
+    databases.proxies[0].set(Traffic::REFUSED);
+    let log = || std::fs::read_to_string(home.data().join("server.log")).unwrap();
+    until("the server has not met the outage", || {
+        log().contains("the runs of a database are not resumed")
+    });
+    databases.proxies[0].set(Traffic::FREE);
+    until("the server is not ready", || {
+        get_as(&server, "/readyz", ACME).status == 200
+    });
+    assert_eq!(say(&server, ACME, "t", "compute 1+1").status, 200);
+    server.stop();
+}
+
+#[test]
 fn a_paused_tenant_moves_while_another_one_runs() {
     let databases = Databases::new();
     let mut home = Home::new();
@@ -290,9 +312,13 @@ fn a_paused_tenant_moves_while_another_one_runs() {
     home.configure(&databases.config("shard = \"east\"", "shard = \"east\""));
     server.signal("HUP");
     until("the tenant is still paused", || document().status == 200);
-    home.ok(&[
+    let purged = home.ok(&[
         "purge", "--all", "--tenant", "acme", "--shard", "default", "--yes",
     ]);
+    assert!(purged.contains("in all tables: none is left"), "{purged}");
+    for of_file in ["the file", "write-ahead"] {
+        assert!(!purged.contains(of_file), "{purged}");
+    }
     assert_eq!(document().text, before.text);
     assert_eq!(get_as(&server, &file, ACME).text, "a note");
     assert_eq!(databases.tenants(0), BTreeSet::new());

@@ -214,7 +214,7 @@ impl Erasure for PostgresStore {
             }
             Ok(Reclaimed {
                 bytes: before.saturating_sub(size(&conn).await?),
-                is_log_empty: false,
+                is_log_empty: None,
             })
         })
     }

@@ -253,7 +253,7 @@ impl SqliteStore {
         }
         merged.map(|()| Reclaimed {
             bytes,
-            is_log_empty,
+            is_log_empty: Some(is_log_empty),
         })
     }
 }
