@@ -100,16 +100,19 @@ pub(crate) async fn serve(
     let address = sockets
         .local_addr()
         .map_err(CliError::io("read the listener's address"))?;
-    let app = App::open(config, &directory, OpenMode::ReadWrite)
-        .await
-        .map_err(CliError::Open)?;
+    let shutdown = CancellationToken::new();
+    let stopped = signals::install(shutdown.clone(), config.limits.shutdown_grace)?;
+    let opening = App::open(config, &directory, OpenMode::ReadWrite);
+    let Some(opened) = shutdown.run_until_cancelled(opening).await else {
+        stopped.note();
+        return Ok(());
+    };
+    let app = opened.map_err(CliError::Open)?;
     let scheme = if sockets.is_tls() { "https" } else { "http" };
     let url = format!("{scheme}://{address}");
     let page = page_url(scheme, address);
     let has_pages = cfg!(feature = "web") && app.config().web.is_enabled;
     let sockets = with_local(sockets, &directory, has_pages.then_some(page.as_str()));
-    let shutdown = CancellationToken::new();
-    signals::install(shutdown.clone(), app.config().limits.shutdown_grace)?;
     output.value(&json!({"listening": url, "data": directory, "development": development}))?;
     output.line(&format!("listening on {url}"))?;
     if has_pages && !output.is_quiet() {
@@ -127,13 +130,17 @@ pub(crate) async fn serve(
         std::future::pending::<()>().await;
     };
     let keys = app.clone();
-    tokio::select! {
+    let served = tokio::select! {
         // The user sees that the server is stopping before it has stopped.
         biased;
         () = stop => Ok(()),
         () = hang_up.reload(place, &keys, output) => Ok(()),
         result = server::serve(app, sockets, shutdown.clone()) => result.map_err(CliError::Serve),
+    };
+    if served.is_ok() {
+        stopped.note();
     }
+    served
 }
 
 /// The address of the pages for a browser on this machine.

@@ -1,7 +1,7 @@
 //! The lease of this process as a node of a store.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::{Lease, NodeId};
 use tokio::sync::{Notify, watch};
@@ -35,7 +35,7 @@ pub enum LeaseFault {
 pub(crate) struct Node {
     pub(crate) name: String,
     id: AtomicU64,
-    n_nodes: AtomicUsize,
+    n_nodes: Arc<AtomicUsize>,
     /// Wakes the search for due threads.
     pub(crate) has_due: Notify,
     lease: Mutex<LeaseState>,
@@ -55,11 +55,12 @@ struct LeaseState {
 }
 
 impl Node {
-    pub(crate) fn new(name: String) -> Self {
+    /// `n_nodes` receives the number of living nodes.
+    pub(crate) fn new(name: String, n_nodes: Arc<AtomicUsize>) -> Self {
         Self {
             name,
             id: AtomicU64::new(NodeId::ALONE.0),
-            n_nodes: AtomicUsize::new(1),
+            n_nodes,
             has_due: Notify::new(),
             lease: Mutex::default(),
             lost: watch::Sender::default(),
@@ -79,6 +80,11 @@ impl Node {
     pub(crate) fn renewed(&self, sent: Instant, lease: &Lease, is_skewed: bool) {
         self.n_nodes.store(lease.n_nodes, Ordering::Relaxed);
         let mut state = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
+        // A process that was frozen must not judge the nodes that were frozen with it.
+        let has_lapsed = |(before, left): (Instant, Duration)| sent.duration_since(before) >= left;
+        if state.renewed.is_some_and(has_lapsed) {
+            state.steady_since = None;
+        }
         state.renewed = Some((sent, lease.left));
         state.steady_since.get_or_insert(sent);
         state.is_skewed = is_skewed;
@@ -131,17 +137,17 @@ impl Node {
         self.length() / RENEWAL
     }
 
-    /// Whether each renewal has succeeded for the whole length of a lease.
+    /// Whether each renewal has succeeded in time for the whole length of a lease.
     pub(crate) fn is_steady(&self) -> bool {
         let LeaseState {
             renewed,
             steady_since,
             is_skewed,
         } = self.lease_state();
-        let Some(((_, left), since)) = renewed.zip(steady_since) else {
+        let Some(((sent, left), since)) = renewed.zip(steady_since) else {
             return false;
         };
-        !is_skewed && since.elapsed() >= left
+        !is_skewed && sent.elapsed() < left && since.elapsed() >= left
     }
 
     /// The time until the next search for due threads. It differs between nodes and searches.
@@ -155,5 +161,53 @@ impl Node {
         let mixed = (self.id().0 ^ n.rotate_left(17)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let most = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Duration::from_millis((mixed >> 33) % most.max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::Timestamp;
+    use tokio::time::advance;
+
+    const LEFT: Duration = Duration::from_secs(12);
+
+    fn renew(node: &Node) {
+        let lease = Lease {
+            left: LEFT,
+            n_nodes: 2,
+            now: Timestamp::now(),
+        };
+        node.renewed(Instant::now(), &lease, false);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_is_steady_after_renewals_for_a_whole_lease() {
+        let node = Node::new("n".into(), Arc::default());
+        for n in 0..=RENEWAL {
+            renew(&node);
+            assert_eq!(node.is_steady(), n == RENEWAL);
+            advance(LEFT / RENEWAL).await;
+        }
+        assert_eq!(node.n_nodes(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_was_frozen_is_not_steady_for_a_whole_lease() {
+        let node = Node::new("n".into(), Arc::default());
+        renew(&node);
+        advance(LEFT - Duration::from_secs(1)).await;
+        renew(&node);
+        advance(Duration::from_secs(2)).await;
+        assert!(node.is_steady());
+        advance(LEFT).await;
+        assert!(!node.is_steady(), "its lease has ended");
+        renew(&node);
+        assert!(!node.is_steady(), "others may have been frozen with it");
+        advance(LEFT - Duration::from_secs(1)).await;
+        renew(&node);
+        assert!(!node.is_steady());
+        advance(Duration::from_secs(1)).await;
+        assert!(node.is_steady());
     }
 }

@@ -51,6 +51,7 @@ mod thread_page;
 mod threads;
 pub mod tree;
 mod tries;
+mod unrecovered;
 mod versions;
 mod view;
 mod worker_steps;

@@ -8,6 +8,7 @@ use crate::lease::LeaseFault;
 use crate::live::Live;
 use crate::planted::{self, Bug};
 use crate::runtime::Runtime;
+use crate::unrecovered::MAX_DUE;
 use futures_util::StreamExt as _;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -16,8 +17,6 @@ use store::{Hint, NodeId, StoreError};
 use timeline::{Seq, ThreadId};
 use tokio::time::Instant;
 
-/// Maximum number of threads that one search takes up.
-const MAX_DUE: usize = 16;
 /// The number of searches for due threads between two searches for threads of this node that nobody works on.
 const OWN_SEARCHES: u64 = 8;
 /// Where more threads are due than one search takes up, the next one comes sooner by up to this factor: as soon as there
@@ -91,7 +90,6 @@ impl Runtime {
             tracing::error!(%offset, "this machine's clock differs from the database's, so this node is not ready; synchronize the clocks");
         }
         node.renewed(sent, &lease, is_skewed);
-        self.inner.runs.share_with(lease.n_nodes);
         Ok(())
     }
 
@@ -129,8 +127,8 @@ impl Runtime {
     }
 
     fn give_up_runs(&self) {
-        // A thread can be locked for long, and the lease must be renewed meanwhile.
-        let lives = self.threads_in_memory(Live::is_worked_on);
+        // A thread can be locked for long, and the lease must be renewed meanwhile. A run may be about to start.
+        let lives = self.threads_in_memory(|_| true);
         self.inner.tasks.spawn(async move {
             for live in lives {
                 live.give_up().await;
@@ -139,12 +137,13 @@ impl Runtime {
     }
 
     async fn keep_sweeping(&self) {
-        let mut finds_more = false;
+        let (mut finds_more, mut full) = (false, Vec::new());
         for n_searches in 0.. {
             let pause = self.inner.node.pause(n_searches);
             let end = Instant::now() + pause;
+            let is_hurried = finds_more || !full.is_empty();
             loop {
-                let part = self.passed(if finds_more { pause / HURRY } else { pause });
+                let part = self.passed(if is_hurried { pause / HURRY } else { pause });
                 tokio::select! {
                     biased;
                     has_passed = part => {
@@ -154,7 +153,8 @@ impl Runtime {
                     }
                     () = self.inner.node.has_due.notified() => break,
                 }
-                if self.unrecovered() < MAX_DUE || Instant::now() >= end {
+                let has_room = finds_more || self.unrecovered_threads().full_tenants() != full;
+                if has_room || Instant::now() >= end {
                     break;
                 }
             }
@@ -162,7 +162,8 @@ impl Runtime {
                 self.take_up_own().await;
             }
             let found = self.sweep().await;
-            finds_more = matches!(found, Ok(n) if n.max(self.unrecovered()) >= MAX_DUE);
+            finds_more = matches!(found, Ok(n) if n >= MAX_DUE);
+            full = self.unrecovered_threads().full_tenants();
             if let Err(error) = found {
                 tracing::warn!(
                     error = render_error(&error),
@@ -191,20 +192,19 @@ impl Runtime {
         }
     }
 
-    /// Takes up due threads, unless many wait for a free slot already.
+    /// Takes up due threads, but those of tenants of which many wait for a free slot already.
     async fn sweep(&self) -> Result<usize, RuntimeError> {
         let store = &self.inner.store;
         if self.inner.node.is_steady() {
             store.declare_dead().await?;
         }
-        let n_known = self.unrecovered();
-        if n_known >= MAX_DUE {
+        let Some(search) = self.unrecovered_threads().search() else {
             return Ok(0);
-        }
+        };
         let due = if planted::has(Bug::TakesThreadsOfLiving) {
             store.unfinished().await?
         } else {
-            store.due(MAX_DUE.saturating_add(n_known)).await?
+            store.due(search).await?
         };
         Ok(self.recover_threads(due))
     }

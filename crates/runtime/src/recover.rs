@@ -6,7 +6,8 @@ use crate::planted::{self, Bug};
 use crate::run::next_run;
 use crate::run_slots::{QueuedTriggers, RunSlot};
 use crate::runtime::Runtime;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::unrecovered::Unrecovered;
+use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 use store::Run;
@@ -18,6 +19,10 @@ use tokio::time::Instant;
 const STARTS_BEFORE_TRIAL: u32 = 2;
 /// Maximum time that the next such run waits for this one to complete a step.
 const TRIAL: Duration = Duration::from_secs(5);
+/// Time until a search may find a thread again that waits for another one, or that the store could not read…
+const SOON: Duration = Duration::from_secs(5);
+/// …and one that can't be recovered.
+const LATER: Duration = Duration::from_mins(1);
 
 /// A thread that another process left unfinished.
 struct UnfinishedThread {
@@ -52,7 +57,7 @@ impl Runtime {
     pub(crate) fn recover_threads(&self, mut threads: Vec<ThreadId>) -> usize {
         {
             let mut unrecovered = self.unrecovered_threads();
-            threads.retain(|thread| unrecovered.insert(thread.clone()));
+            threads.retain(|thread| unrecovered.insert(thread));
         }
         let n = threads.len();
         if n > 0 {
@@ -63,7 +68,7 @@ impl Runtime {
         n
     }
 
-    fn unrecovered_threads(&self) -> MutexGuard<'_, BTreeSet<ThreadId>> {
+    pub(crate) fn unrecovered_threads(&self) -> MutexGuard<'_, Unrecovered> {
         let unrecovered = self.inner.unrecovered.lock();
         unrecovered.unwrap_or_else(PoisonError::into_inner)
     }
@@ -136,8 +141,10 @@ impl Runtime {
         if let Some(parent) = self.caller(&run).await? {
             // It may be behind the limit of a search that finds many sub-agents.
             self.recover_threads(vec![parent]);
+            self.unrecovered_threads().pass_over(&thread, SOON);
             return Ok(None);
         }
+        self.unrecovered_threads().is_of(&thread, &head.tenant);
         let active = head.state.active();
         let pause = active.map(|active| self.restart_pause(active, head.last_at));
         let n_waiting = head.state.waiting().len();
@@ -219,11 +226,15 @@ impl Runtime {
     }
 
     fn not_recovered(&self, thread: &ThreadId, error: &RuntimeError) {
-        self.recovered(thread);
-        if !matches!(
+        let is_gone = matches!(
             error,
             RuntimeError::Store(StoreError::NotFound | StoreError::Closed)
-        ) {
+        );
+        if is_gone {
+            self.recovered(thread);
+        } else {
+            let time = if error.is_transient() { SOON } else { LATER };
+            self.unrecovered_threads().pass_over(thread, time);
             tracing::error!(error = render_error(error), %thread, "a thread could not be resumed");
         }
     }

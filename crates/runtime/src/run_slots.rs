@@ -78,7 +78,7 @@ pub struct TenantRuns {
 pub struct RunSlots {
     limits: RunLimits,
     /// Other processes that share the limits of tenants and models.
-    n_others: AtomicUsize,
+    n_processes: Mutex<Vec<Arc<AtomicUsize>>>,
     counts: Mutex<Counts>,
 }
 
@@ -131,7 +131,7 @@ impl RunSlots {
     pub fn new(limits: RunLimits) -> Arc<Self> {
         Arc::new(Self {
             limits,
-            n_others: AtomicUsize::new(0),
+            n_processes: Mutex::default(),
             counts: Mutex::default(),
         })
     }
@@ -141,14 +141,21 @@ impl RunSlots {
         &self.limits
     }
 
-    /// This number of processes share the limits of tenants and models: each has an equal part, at least one run.
-    pub(crate) fn share_with(&self, n_processes: usize) {
-        let n_others = n_processes.saturating_sub(1);
-        self.n_others.store(n_others, Ordering::Relaxed);
+    /// A number of processes that share the limits of tenants and models, as one store counts them. Of the largest
+    /// number, each process has an equal part, at least one run.
+    pub(crate) fn shared_by(&self) -> Arc<AtomicUsize> {
+        let n_processes = Arc::new(AtomicUsize::new(1));
+        let all = self.n_processes.lock();
+        let mut all = all.unwrap_or_else(PoisonError::into_inner);
+        all.push(Arc::clone(&n_processes));
+        n_processes
     }
 
     fn part(&self, max: usize) -> usize {
-        max.div_ceil(self.n_others.load(Ordering::Relaxed).saturating_add(1))
+        let all = self.n_processes.lock();
+        let all = all.unwrap_or_else(PoisonError::into_inner);
+        let each = all.iter().map(|it| it.load(Ordering::Relaxed));
+        max.div_ceil(each.max().unwrap_or(1).max(1))
     }
 
     /// Number of runs that execute in this process.

@@ -10,8 +10,9 @@ use crate::pages::Pages;
 use crate::reactor::Reactors;
 use crate::run_slots::RunSlots;
 use crate::thread_changes::Subscriptions;
+use crate::unrecovered::Unrecovered;
 use crate::worker_steps::ExternalSteps;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -92,8 +93,7 @@ pub(crate) struct Inner {
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) runs: Arc<RunSlots>,
     pub(crate) external: ExternalSteps,
-    /// The unfinished threads that wait for their recovery.
-    pub(crate) unrecovered: Mutex<BTreeSet<ThreadId>>,
+    pub(crate) unrecovered: Mutex<Unrecovered>,
     /// Locked while a run that may have killed its process is tried again.
     pub(crate) trial: tokio::sync::Mutex<()>,
     pub(crate) options: RuntimeOptions,
@@ -137,6 +137,7 @@ impl Runtime {
             runs,
             node,
         } = sources;
+        let node = Node::new(node, runs.shared_by());
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
         let external = ExternalSteps::new(
             Arc::clone(&store),
@@ -148,7 +149,7 @@ impl Runtime {
         Self {
             inner: Arc::new(Inner {
                 store,
-                node: Arc::new(Node::new(node)),
+                node: Arc::new(node),
                 reactors,
                 clock,
                 ids,

@@ -11,7 +11,7 @@ mod stored;
 mod wakes;
 
 pub use answer::{AnsweredCall, ExternalAnswer, RefusedAnswer, StepDelta, StepUsage};
-pub(crate) use offers::Offer;
+pub(crate) use offers::{Offer, Offered};
 pub use steps::{ExternalError, ExternalSteps, LeaseRef, LeaseRequest, LeaseState, LeasedStep};
 pub(crate) use stored::Status;
 

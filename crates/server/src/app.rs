@@ -391,11 +391,11 @@ impl App {
     /// Stops all work, closes the stores and ends the MCP servers that are child processes. Unfinished
     /// runs continue at the next [`App::recover`].
     pub async fn shutdown(&self) -> Result<(), RuntimeError> {
-        let passing = self.ephemeral.shutdown().await;
-        let each = self.databases().map(|database| database.runtime.shutdown());
+        let databases = self.databases().map(|database| &database.runtime);
+        let each = databases.chain([&self.ephemeral]).map(Runtime::shutdown);
         let stopped = join_all(each).await.into_iter().collect::<Result<(), _>>();
         self.agents.close().await;
-        stopped.and(passing)
+        stopped
     }
 }
 

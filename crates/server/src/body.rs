@@ -10,6 +10,7 @@ pub(crate) use budget::BodyLease;
 pub(crate) use json::{parse, typed};
 
 use crate::error::ApiError;
+use crate::guard::check_pause_again;
 use crate::protocol::Policy;
 use crate::state::Api;
 use axum::RequestPartsExt as _;
@@ -48,6 +49,7 @@ impl Arrived {
         let arriving = Arriving::new(body, lease.clone(), rate, ARRIVAL);
         // A body that is too long is told so first: nobody wants to send it twice.
         let bytes = arriving.collect(config.server.max_body_bytes).await?;
+        check_pause_again(api, &parts.extensions)?;
         let text = json::utf8(bytes)?;
         Ok(Self {
             text,

@@ -25,7 +25,7 @@ use host::check_origin;
 pub(crate) use host::is_this_machine;
 pub(crate) use host::{check_host, is_local};
 use http::request::Parts;
-use http::{HeaderMap, header};
+use http::{Extensions, HeaderMap, header};
 use jiff::Timestamp;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -242,6 +242,14 @@ pub(crate) fn check_pause(api: &Api, caller: &Caller) -> Result<(), ApiError> {
         return Err(ApiError::TenantPaused { tenant });
     }
     Ok(())
+}
+
+/// Refuses a request whose tenant was paused while its body arrived.
+pub(crate) fn check_pause_again(api: &Api, extensions: &Extensions) -> Result<(), ApiError> {
+    let policy = extensions.get::<Arc<Policy>>();
+    let ends_runs = policy.is_some_and(|policy| policy.ends_runs);
+    let caller = extensions.get::<Caller>().filter(|_| !ends_runs);
+    caller.map_or(Ok(()), |caller| check_pause(api, caller))
 }
 
 /// Refuses an expired key, and requests that exceed the rate of the key or of its tenant.

@@ -28,7 +28,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, header};
-use runtime::RuntimeError;
+use runtime::{RuntimeError, StoreError};
 use std::any::Any;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -231,7 +231,8 @@ pub async fn serve(
 async fn unrecovered(app: &App) -> ServeError {
     loop {
         match app.recover().await {
-            Err(RuntimeError::Store(error)) if error.is_retryable() => {}
+            // A failover can lose the name of a node that has joined.
+            Err(RuntimeError::Store(StoreError::Failed(_) | StoreError::DeadNode)) => {}
             Err(error) => return error.into(),
             Ok(_) if app.is_all_recovered() => return std::future::pending().await,
             Ok(_) => {}

@@ -30,7 +30,7 @@ pub use log::{
     PAGE_BYTES, PageSize, Token,
 };
 pub use memory::MemoryStore;
-pub use nodes::{Hint, Lease, NodeId, NodeTable, Ownership};
+pub use nodes::{DueSearch, Hint, Lease, NodeId, NodeTable, Ownership};
 pub use objects::ObjectTable;
 pub use quota::{Quotas, Refusals, StorageLimits, StorageUsage};
 pub use run::{ParentRun, Run, inherited};

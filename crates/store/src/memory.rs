@@ -11,10 +11,10 @@ mod waits;
 
 use crate::search::{FoundThreads, Search, ThreadPreview};
 use crate::{
-    Append, Appended, CheckpointTable, Created, EventLog, Filter, FoundExecution, Head, Landmark,
-    Lease, LogIndex, Logged, NewRecord, NodeId, NodeTable, ObjectTable, Quotas, Side, StorageUsage,
-    Store, StoreError, TenantId, TextIndex, ThreadRow, ThreadRows, ThreadTable, Token, WaitIndex,
-    WaitingRow, WaitingRows,
+    Append, Appended, CheckpointTable, Created, DueSearch, EventLog, Filter, FoundExecution, Head,
+    Landmark, Lease, LogIndex, Logged, NewRecord, NodeId, NodeTable, ObjectTable, Quotas, Side,
+    StorageUsage, Store, StoreError, TenantId, TextIndex, ThreadRow, ThreadRows, ThreadTable,
+    Token, WaitIndex, WaitingRow, WaitingRows,
 };
 use futures_util::future::BoxFuture;
 use std::sync::{Mutex, PoisonError};
@@ -117,8 +117,8 @@ impl NodeTable for MemoryStore {
         Box::pin(async move { self.with(|kept| Ok(kept.tails(threads))) })
     }
 
-    fn due(&self, limit: usize) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
-        Box::pin(async move { self.with(|kept| Ok(kept.due(limit))) })
+    fn due(&self, search: DueSearch) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
+        Box::pin(async move { self.with(|kept| Ok(kept.due(&search))) })
     }
 
     fn owned(&self, node: NodeId) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {

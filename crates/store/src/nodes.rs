@@ -1,6 +1,6 @@
 //! The processes that share a store, and the runs that they own.
 
-use crate::{EventLog, StoreError};
+use crate::{EventLog, StoreError, TenantId};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
@@ -40,6 +40,27 @@ pub struct Lease {
     pub n_nodes: usize,
     /// The time of the store's clock.
     pub now: Timestamp,
+}
+
+/// A search for threads with work whose run no living node owns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DueSearch {
+    /// Maximum number of threads.
+    pub limit: usize,
+    /// Threads of these tenants are not searched for.
+    pub without_tenants: Vec<TenantId>,
+    /// These threads are not searched for.
+    pub without: Vec<ThreadId>,
+}
+
+impl DueSearch {
+    /// At most this number of threads.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            ..Self::default()
+        }
+    }
 }
 
 /// A change that another node has made. Hints may be lost, late, or doubled. The log is read, never the hint.
@@ -119,8 +140,8 @@ pub trait NodeTable: EventLog {
         })
     }
 
-    /// Threads with work whose run no living node owns. At most `limit`.
-    fn due(&self, limit: usize) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>>;
+    /// Threads with work whose run no living node owns.
+    fn due(&self, search: DueSearch) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>>;
 
     /// Threads with work whose run this node owns.
     fn owned(&self, node: NodeId) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {

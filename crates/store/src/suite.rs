@@ -76,6 +76,7 @@ macro_rules! shared_store_suite {
             a_thread_at_rest_is_not_due
             a_node_that_joins_again_replaces_the_one_before
             due_threads_are_limited
+            a_search_for_due_threads_leaves_some_out
         }
     };
 }

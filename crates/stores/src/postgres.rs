@@ -44,7 +44,7 @@ pub use options::PostgresOptions;
 pub use report::{DatabaseReport, DatabaseWarning, JoinedNode, Standby};
 
 use crate::durable::OpenMode;
-use connection::Connector;
+use connection::{Connector, LANE_SPARE};
 use erase::Deleted;
 use error::is_overtaken;
 use futures_util::future::BoxFuture;
@@ -58,9 +58,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::search::{FoundThreads, Search, ThreadPreview};
 use store::{
-    Append, Appended, CheckpointTable, Created, EventLog, Filter, FoundExecution, Head, Hint,
-    Landmark, Lease, LogIndex, Logged, NewRecord, NodeId, NodeTable, ObjectTable, Quotas, Side,
-    StorageUsage, Store, StoreError, TenantId, TextIndex, ThreadRow, ThreadRows, ThreadTable,
+    Append, Appended, CheckpointTable, Created, DueSearch, EventLog, Filter, FoundExecution, Head,
+    Hint, Landmark, Lease, LogIndex, Logged, NewRecord, NodeId, NodeTable, ObjectTable, Quotas,
+    Side, StorageUsage, Store, StoreError, TenantId, TextIndex, ThreadRow, ThreadRows, ThreadTable,
     Token, WaitIndex, WaitingRow, WaitingRows,
 };
 use tasks::Tasks;
@@ -75,6 +75,9 @@ const TRIES: usize = 10;
 
 /// How long a store that closes waits for its connections.
 const CLOSING: Duration = Duration::from_secs(5);
+
+/// How long a store that closes tries to send its last hints.
+const LAST_HINTS: Duration = Duration::from_secs(1);
 
 /// A [`Store`] in a PostgreSQL database, version 15 or later. Any number of processes may use it at once.
 pub struct PostgresStore {
@@ -108,6 +111,7 @@ impl PostgresStore {
     /// reached, if the URL or the certificates are wrong, or if a store that is only read has older tables or none.
     pub async fn open(options: &PostgresOptions) -> Result<Self, StoreError> {
         let connector = Connector::new(options)?;
+        let for_lanes = connector.with_maximum(options.lanes.get() + LANE_SPARE);
         let work = Arc::new(Work::default());
         let pool = Pool::new(
             connector.clone(),
@@ -124,7 +128,7 @@ impl PostgresStore {
             }
             OpenMode::ReadWrite => {
                 for _ in 0..options.lanes.get() {
-                    connections.push(connector.connect_to_write().await?);
+                    connections.push(for_lanes.connect_to_write().await?);
                 }
                 let first = connections.first().ok_or(StoreError::Closed)?;
                 schema::migrate(first).await?;
@@ -137,7 +141,7 @@ impl PostgresStore {
         let lanes = (options.mode == OpenMode::ReadWrite).then(|| {
             notifying.spawn(notifier.clone().run(connector.clone(), channel.clone()));
             let shared = Shared {
-                connector: connector.clone(),
+                connector: for_lanes,
                 quotas: options.quotas.clone(),
                 notifier: notifier.clone(),
                 work: work.clone(),
@@ -239,11 +243,8 @@ impl EventLog for PostgresStore {
     fn head<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Head, StoreError>> {
         self.noting(async move {
             let conn = self.pool.begin(Isolation::Snapshot).await?;
-            // A thread is locked meanwhile.
-            conn.set_brief(true);
-            let head = restore::head(&conn, thread).await?;
-            conn.commit().await?;
-            Ok(head)
+            let head = restore::head(&conn, thread).await;
+            conn.end(head).await
         })
     }
 
@@ -321,8 +322,8 @@ impl NodeTable for PostgresStore {
         }
     }
 
-    fn due(&self, limit: usize) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
-        self.noting(nodes::due(&self.pool, limit))
+    fn due(&self, search: DueSearch) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
+        self.noting(async move { nodes::due(&self.pool, &search).await })
     }
 
     fn owned(&self, node: NodeId) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
@@ -422,9 +423,9 @@ impl ThreadTable for PostgresStore {
             let mut tries = 0;
             loop {
                 let conn = self.pool.begin(Isolation::Write).await?;
-                match delete::delete(&conn, tenant, thread, tail).await {
+                let deleted = delete::delete(&conn, tenant, thread, tail).await;
+                match conn.end(deleted).await {
                     Ok(()) => {
-                        conn.commit().await?;
                         self.notifier.gone(thread);
                         self.deleted.note(&delete::TABLES);
                         self.deleted.note(&delete::OTHERS);
@@ -450,9 +451,8 @@ impl TextIndex for PostgresStore {
     ) -> BoxFuture<'a, Result<FoundThreads, StoreError>> {
         self.noting(async move {
             let conn = self.pool.begin(Isolation::Snapshot).await?;
-            let found = search::search(&conn, tenant, &search).await?;
-            conn.commit().await?;
-            Ok(found)
+            let found = search::search(&conn, tenant, &search).await;
+            conn.end(found).await
         })
     }
 
@@ -472,9 +472,8 @@ impl WaitIndex for PostgresStore {
     ) -> BoxFuture<'a, Result<Vec<WaitingRow>, StoreError>> {
         self.noting(async move {
             let conn = self.pool.begin(Isolation::Snapshot).await?;
-            let waiting = waits::waiting(&conn, tenant, &page).await?;
-            conn.commit().await?;
-            Ok(waiting)
+            let waiting = waits::waiting(&conn, tenant, &page).await;
+            conn.end(waiting).await
         })
     }
 
@@ -485,8 +484,8 @@ impl WaitIndex for PostgresStore {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.noting(async move {
             let conn = self.pool.begin(Isolation::Write).await?;
-            waits::settle(&conn, thread, seq).await?;
-            conn.commit().await
+            let settled = waits::settle(&conn, thread, seq).await;
+            conn.end(settled).await
         })
     }
 }
@@ -511,6 +510,8 @@ impl Store for PostgresStore {
             }
             self.pool.close();
             self.node_lease.close().await;
+            self.notifier.close();
+            let _ = timeout(LAST_HINTS, self.notifying.ended()).await;
             self.stop();
             // A reader that is at work has its connection until it is done.
             let _ = timeout(CLOSING, self.connector.closed()).await;

@@ -59,10 +59,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use store::search::{FoundThreads, Search, ThreadPreview};
 use store::{
-    Append, Appended, CheckpointTable, Created, EventLog, Filter, FoundExecution, Head, Landmark,
-    LogIndex, Logged, NewRecord, NodeId, NodeTable, ObjectTable, Quotas, Side, StorageUsage, Store,
-    StoreError, TenantId, TextIndex, ThreadRow, ThreadRows, ThreadTable, Token, WaitIndex,
-    WaitingRow, WaitingRows,
+    Append, Appended, CheckpointTable, Created, DueSearch, EventLog, Filter, FoundExecution, Head,
+    Landmark, LogIndex, Logged, NewRecord, NodeId, NodeTable, ObjectTable, Quotas, Side,
+    StorageUsage, Store, StoreError, TenantId, TextIndex, ThreadRow, ThreadRows, ThreadTable,
+    Token, WaitIndex, WaitingRow, WaitingRows,
 };
 use timeline::{Removed, Seq, ThreadId};
 use wal::LogFault;
@@ -273,10 +273,21 @@ impl EventLog for SqliteStore {
 }
 
 impl NodeTable for SqliteStore {
-    fn due(&self, limit: usize) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
+    fn due(&self, search: DueSearch) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
         Box::pin(async move {
-            let mut due = self.unfinished().await?;
-            due.truncate(limit);
+            let mut due = Vec::new();
+            for thread in self.unfinished().await? {
+                if due.len() == search.limit {
+                    break;
+                }
+                let is_left_out = search.without.contains(&thread)
+                    || search
+                        .without_tenants
+                        .contains(&self.head(&thread).await?.tenant);
+                if !is_left_out {
+                    due.push(thread);
+                }
+            }
             Ok(due)
         })
     }

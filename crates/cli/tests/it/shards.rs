@@ -237,6 +237,24 @@ fn a_database_that_is_down_stops_its_own_tenants_alone() {
     assert_eq!(say(&server, GLOBEX, "t", "compute 3+3").status, 200);
 }
 
+/// The number of `SIGTERM`.
+#[cfg(target_os = "linux")]
+const TERM: u32 = 15;
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_that_waits_for_its_database_stops_at_a_signal() {
+    let databases = Databases::new();
+    let mut home = Home::new();
+    home.configure(&databases.config("", ""));
+    databases.proxies[0].set(Traffic::HALF_OPEN);
+    let starting = home.spawn(&["serve", "--listen", "127.0.0.1:0"]);
+    starting.handles(TERM);
+    starting.signal("TERM");
+    let ran = starting.close();
+    assert_eq!(ran.code, 0, "{ran:?}");
+}
+
 #[test]
 fn a_server_outlives_a_database_that_fails_right_after_the_start() {
     let databases = Databases::new();

@@ -1,7 +1,9 @@
 //! The model of an external agent in one step: a worker's answer as a stream.
 
 use crate::reactor::StepRun;
-use crate::worker_steps::{ExternalAnswer, ExternalSteps, Offer, Status, StepDelta, WorkerPolicy};
+use crate::worker_steps::{
+    ExternalAnswer, ExternalSteps, Offer, Offered, Status, StepDelta, WorkerPolicy,
+};
 use async_stream::try_stream;
 use futures_util::future::{Either, select};
 use serde_json::{Map, Value, json};
@@ -22,6 +24,10 @@ const PROVIDER: &str = "external";
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(4));
 /// Maximum size of a request to a worker, in bytes.
 const MAX_REQUEST: usize = 32 << 20;
+/// Maximum size of the streamed text of an attempt, in bytes, with [`PIECE`] for each piece.
+const MAX_STREAMED: usize = 16 << 20;
+/// What a piece of streamed text counts in addition to its text, in bytes.
+const PIECE: usize = 64;
 
 fn error(code: Code, message: impl Into<String>) -> Error {
     Error::new(code, PROVIDER, message)
@@ -90,12 +96,15 @@ impl ExternalCall {
             return Err(error(Code::ContextLengthExceeded, message));
         }
         let offered = self.steps.offer(&self.offer, text).await;
-        let attempt = offered
-            .map_err(|cause| self.failed(&cause))?
-            .ok_or_else(|| {
+        let attempt = match offered.map_err(|cause| self.failed(&cause))? {
+            Offered::Attempt(attempt) => attempt,
+            Offered::LostTooOften => {
                 let n = self.offer.policy.max_lost_leases;
-                error(Code::Timeout, format!("{n} workers have lost the step"))
-            })?;
+                let message = format!("{n} workers have lost the step");
+                return Err(error(Code::Timeout, message));
+            }
+            Offered::Overtaken => return Err(self.give_up()),
+        };
         Ok(OfferedCall {
             call: Arc::clone(self),
             attempt,
@@ -188,9 +197,8 @@ impl OfferedCall {
                 // The removal was done, though it seemed to fail.
                 return Ok(Look::Progress(Progress::Answered(answer)));
             }
-            // Another process runs the step, or the thread is deleted.
-            let message = "another process has taken over the step";
-            return Ok(Look::Failed(error(Code::Cancelled, message)));
+            // Another process has run the step, or the thread is deleted. If the run is still this one's, it begins again.
+            return Ok(Look::Failed(call.give_up()));
         };
         let last = &mut self.last_chunk;
         let deltas = steps.take_chunks(tenant, id, self.attempt, last).await?;
@@ -213,11 +221,13 @@ impl OfferedCall {
             }
             Status::Waiting { until } | Status::Leased { until, .. } => until,
             Status::Answered { .. } => {
-                let Some(answer) = steps.answer(tenant, id, self.attempt).await? else {
+                if self.answer.is_none() {
+                    self.answer = steps.answer(tenant, id, self.attempt).await?;
+                }
+                let Some(answer) = self.answer.clone() else {
                     self.is_over = true;
                     return Ok(Look::Failed(call.give_up()));
                 };
-                self.answer = Some(answer.clone());
                 steps.remove(tenant, &object, self.attempt).await?;
                 self.is_over = true;
                 return Ok(Look::Progress(Progress::Answered(answer)));
@@ -266,11 +276,17 @@ impl Drop for OfferedCall {
 #[derive(Default)]
 struct Streamed {
     blocks: BTreeMap<u32, String>,
+    bytes: usize,
 }
 
 impl Streamed {
-    fn event(&mut self, delta: StepDelta) -> StreamEvent {
-        match delta {
+    fn event(&mut self, delta: StepDelta) -> Result<StreamEvent, Error> {
+        self.bytes = self.bytes.saturating_add(delta.text().len() + PIECE);
+        if self.bytes > MAX_STREAMED {
+            let message = format!("a worker has streamed more than {MAX_STREAMED} bytes");
+            return Err(error(Code::InvalidResponse, message));
+        }
+        Ok(match delta {
             StepDelta::OutputText { index, delta: text } => {
                 self.blocks.entry(index).or_default().push_str(&text);
                 StreamEvent::TextDelta { index, text }
@@ -279,7 +295,7 @@ impl Streamed {
                 self.blocks.entry(index).or_default().push_str(&text);
                 StreamEvent::ReasoningDelta { index, text }
             }
-        }
+        })
     }
 
     /// The events of an answer that were not streamed. The text of a block that begins otherwise than it
@@ -386,7 +402,7 @@ impl Model for ExternalModel {
                 match next.unwrap_or_else(|| Err(error(Code::Cancelled, "the run was cancelled")))? {
                     Progress::Answered(answer) => break answer,
                     Progress::Deltas(deltas) => for delta in deltas {
-                        yield ModelEvent::Event(streamed.event(delta));
+                        yield ModelEvent::Event(streamed.event(delta)?);
                     },
                 }
             };

@@ -93,7 +93,7 @@ pub enum StepDelta {
 }
 
 impl StepDelta {
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         match self {
             Self::OutputText { delta, .. } | Self::Reasoning { delta, .. } => delta,
         }

@@ -3,7 +3,7 @@
 use super::WorkerPolicy;
 use super::answer::{ExternalAnswer, StepDelta};
 use super::steps::{ExternalSteps, PAGE};
-use super::stored::{ANSWER, REQUEST, STEP, Status, StoredStep, after, answer_id, chunks};
+use super::stored::{ANSWER, REQUEST, STEP, Status, StoredStep, after, attempt_id, chunks};
 use super::wakes::Change;
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -24,6 +24,16 @@ pub(crate) struct Offer {
     pub(crate) policy: WorkerPolicy,
 }
 
+/// The result of an offer.
+pub(crate) enum Offered {
+    /// Workers can answer the step in this attempt.
+    Attempt(u32),
+    /// Too many leases were lost.
+    LostTooOften,
+    /// Another process has changed the step meanwhile.
+    Overtaken,
+}
+
 /// For the process that runs the step.
 impl ExternalSteps {
     pub(crate) fn now(&self) -> Timestamp {
@@ -38,19 +48,20 @@ impl ExternalSteps {
         self.wakes.of(Change::Step(tenant.clone(), step.to_owned()))
     }
 
-    /// Offers a step. Voids the leases of earlier attempts. A step that is answered stays as it is, and its attempt is
-    /// returned. `None` if too many leases were lost.
+    /// Offers a step. Voids the leases of earlier attempts. A step with an answer stays as it is.
     pub(crate) async fn offer(
         &self,
         offer: &Offer,
         request: String,
-    ) -> Result<Option<u32>, StoreError> {
+    ) -> Result<Offered, StoreError> {
         let (tenant, id) = (&offer.tenant, &offer.step);
         let before = self.read(tenant, id).await?;
         if let Some((_, step)) = &before
             && matches!(step.status, Status::Answered { .. })
+            // Its removal may have ended after that of the answer.
+            && self.answer(tenant, id, step.attempt).await?.is_some()
         {
-            return Ok(Some(step.attempt));
+            return Ok(Offered::Attempt(step.attempt));
         }
         let (attempt, lost) = before.as_ref().map_or((1, 0), |(_, before)| {
             let lost = u32::from(matches!(before.status, Status::Lost));
@@ -60,10 +71,7 @@ impl ExternalSteps {
             if let Some((object, before)) = before {
                 self.remove(tenant, &object, before.attempt).await?;
             }
-            return Ok(None);
-        }
-        if let Some((_, before)) = before {
-            self.remove_output(tenant, id, before.attempt).await?;
+            return Ok(Offered::LostTooOften);
         }
         let now = self.clock.now();
         let mut step = StoredStep {
@@ -81,22 +89,29 @@ impl ExternalSteps {
         };
         let until = after(now, offer.policy.wait);
         step.set(Status::Waiting { until }, now);
-        let object = |kind: &str, json: String| NewObject {
+        let object = |kind: &str, id: String, json: String| NewObject {
             kind: kind.to_owned(),
-            id: id.clone(),
+            id,
             created_at: now,
             json,
             content: None,
             thread: Some(offer.thread.clone()),
             is_limited: false,
         };
-        self.objects().put(tenant, object(REQUEST, request)).await?;
-        self.objects()
-            .put(tenant, object(STEP, json(&step)))
-            .await?;
+        let request = object(REQUEST, attempt_id(id, attempt), request);
+        self.objects().put(tenant, request).await?;
+        let offered = object(STEP, id.clone(), json(&step));
+        if let Some((object, before)) = before {
+            if !self.objects().replace(tenant, &object, offered).await? {
+                return Ok(Offered::Overtaken);
+            }
+            self.remove_request(tenant, id, before.attempt).await?;
+        } else {
+            self.objects().put(tenant, offered).await?;
+        }
         self.woken(tenant, id);
         self.wakes.wake(&Change::Offered(tenant.clone()));
-        Ok(Some(attempt))
+        Ok(Offered::Attempt(attempt))
     }
 
     pub(crate) async fn read(
@@ -137,7 +152,7 @@ impl ExternalSteps {
         step: &str,
         attempt: u32,
     ) -> Result<Option<Box<ExternalAnswer>>, StoreError> {
-        let id = answer_id(step, attempt);
+        let id = attempt_id(step, attempt);
         let found = self.objects().get(tenant, ANSWER, &id).await?;
         Ok(found.and_then(|object| serde_json::from_str(&object.json).ok()))
     }
@@ -200,7 +215,8 @@ impl ExternalSteps {
         step: &str,
         attempt: u32,
     ) -> Result<(), StoreError> {
-        self.objects().delete(tenant, REQUEST, step, None).await?;
+        let id = attempt_id(step, attempt);
+        self.objects().delete(tenant, REQUEST, &id, None).await?;
         self.remove_output(tenant, step, attempt).await
     }
 
@@ -211,8 +227,8 @@ impl ExternalSteps {
         step: &str,
         attempt: u32,
     ) -> Result<(), StoreError> {
-        let answer = answer_id(step, attempt);
-        self.objects().delete(tenant, ANSWER, &answer, None).await?;
+        let id = attempt_id(step, attempt);
+        self.objects().delete(tenant, ANSWER, &id, None).await?;
         let kind = chunks(step, attempt);
         // From the beginning: a repeated request may have added an earlier one again.
         loop {

@@ -1,7 +1,7 @@
 //! The steps that workers answer, in the store.
 
 use super::answer::{ExternalAnswer, RefusedAnswer, StepDelta};
-use super::stored::{ANSWER, REQUEST, STEP, Status, StoredStep, after, answer_id, chunks};
+use super::stored::{ANSWER, REQUEST, STEP, Status, StoredStep, after, attempt_id, chunks};
 use super::wakes::{Change, Wakes};
 use crate::clock::{Clock, Ids};
 use crate::view::ViewRefused;
@@ -199,7 +199,7 @@ impl ExternalSteps {
         }
     }
 
-    /// Leases this step; `None` if another worker was faster.
+    /// Leases this step; `None` if another worker was faster, or if its attempt is over.
     async fn take(
         &self,
         tenant: &TenantId,
@@ -207,6 +207,12 @@ impl ExternalSteps {
         mut step: StoredStep,
         worker: Option<String>,
     ) -> Result<Option<LeasedStep>, ExternalError> {
+        let id = attempt_id(&object.id, step.attempt);
+        let request = self.objects().get(tenant, REQUEST, &id).await?;
+        let request = request.and_then(|it| Payload::from_text(it.json).ok());
+        let Some(request) = request else {
+            return Ok(None);
+        };
         let now = self.clock.now();
         let lease = self.ids.mint();
         let status = Status::Leased {
@@ -220,9 +226,7 @@ impl ExternalSteps {
             return Ok(None);
         }
         self.woken(tenant, &object.id);
-        let request = self.objects().get(tenant, REQUEST, &object.id).await?;
-        let request = request.and_then(|it| Payload::from_text(it.json).ok());
-        Ok(request.map(|request| LeasedStep {
+        Ok(Some(LeasedStep {
             step: object.id.as_str().into(),
             lease,
             lease_for: step.lease(),
@@ -327,7 +331,7 @@ impl ExternalSteps {
             .usage
             .latency_ms
             .get_or_insert(taken.unwrap_or_default());
-        let id = answer_id(at.step, step.attempt);
+        let id = attempt_id(at.step, step.attempt);
         let object = NewObject {
             kind: ANSWER.to_owned(),
             id: id.clone(),

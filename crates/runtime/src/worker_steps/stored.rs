@@ -15,8 +15,8 @@ pub(super) const ANSWER: &str = "external.answer";
 /// How long an object without use remains. Its runner removes it before, unless that crashed.
 const LEFTOVER: SignedDuration = SignedDuration::from_hours(1);
 
-/// The id of the answer in one attempt.
-pub(super) fn answer_id(step: &str, attempt: u32) -> String {
+/// The id of the request and of the answer of one attempt.
+pub(super) fn attempt_id(step: &str, attempt: u32) -> String {
     format!("{step}:{attempt}")
 }
 

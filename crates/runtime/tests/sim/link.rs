@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::suite::Layer;
 use store::{
-    Append, Appended, Created, EventLog as _, Hint, Lease, NewRecord, NodeId, NodeTable as _,
-    Ownership, Store, StoreError, TenantId, ThreadTable as _, Token,
+    Append, Appended, Created, DueSearch, EventLog as _, Hint, Lease, NewRecord, NodeId,
+    NodeTable as _, Ownership, Store, StoreError, TenantId, ThreadTable as _, Token,
 };
 use timeline::{Seq, ThreadId};
 use tokio::sync::Notify;
@@ -386,10 +386,10 @@ impl Layer for Link {
         })
     }
 
-    fn due(&self, limit: usize) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
+    fn due(&self, search: DueSearch) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
         Box::pin(async move {
             self.sent().await?;
-            let answer = self.world.store.due(limit).await;
+            let answer = self.world.store.due(search).await;
             if let Ok(due) = &answer
                 && !due.is_empty()
             {

@@ -7,6 +7,7 @@ use crate::error::render_error;
 use futures_util::future::join_all;
 use runtime::{Runtime, RuntimeError, StorageUsage, StoreError, TenantId};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use stores::{Activity, DurableStore, StoreHealth};
@@ -25,8 +26,22 @@ pub(crate) struct Database {
     pub(crate) store: Arc<dyn DurableStore>,
     pub(crate) runtime: Runtime,
     pub(super) aitp_states: Arc<AitpStates>,
-    recovered: Arc<OnceCell<usize>>,
+    recovery: Arc<Recovery>,
 }
+
+/// The recovery of a database.
+#[derive(Default)]
+struct Recovery {
+    /// The number of unfinished threads, once it has succeeded.
+    done: OnceCell<usize>,
+    /// Number of failed attempts.
+    n_failed: AtomicU64,
+}
+
+/// The runs of a database are not resumed yet.
+#[derive(Debug, thiserror::Error)]
+#[error("the runs of the database could not be resumed yet")]
+struct NotRecovered;
 
 impl Database {
     pub(super) fn new(name: String, store: Arc<dyn DurableStore>, runtime: Runtime) -> Self {
@@ -35,22 +50,29 @@ impl Database {
             aitp_states: Arc::new(AitpStates::new(runtime.clone(), true)),
             store,
             runtime,
-            recovered: Arc::default(),
+            recovery: Arc::default(),
         }
     }
 
     pub(crate) fn is_recovered(&self) -> bool {
-        self.recovered.initialized()
+        self.recovery.done.initialized()
     }
 
-    /// Resumes the unfinished threads once. Returns their number.
+    /// Resumes the unfinished threads once. Returns their number. Callers that wait for an attempt fail with it.
     pub(super) async fn recover(&self) -> Result<usize, RuntimeError> {
-        let recovered = self.recovered.get_or_try_init(|| async {
-            let n_threads = self.runtime.recover().await?;
-            if n_threads > 0 {
-                tracing::info!(n_threads, "unfinished threads are resumed");
+        let n_failed = &self.recovery.n_failed;
+        let n_before = n_failed.load(Ordering::Relaxed);
+        let recovered = self.recovery.done.get_or_try_init(|| async {
+            if n_failed.load(Ordering::Relaxed) != n_before {
+                return Err(StoreError::Failed(Box::new(NotRecovered)).into());
             }
-            Ok(n_threads)
+            let recovered = self.runtime.recover().await;
+            match &recovered {
+                Ok(0) => {}
+                Ok(n_threads) => tracing::info!(n_threads, "unfinished threads are resumed"),
+                Err(_) => drop(n_failed.fetch_add(1, Ordering::Relaxed)),
+            }
+            recovered
         });
         recovered.await.copied()
     }
@@ -60,7 +82,7 @@ impl Database {
 struct Place {
     shard: Option<String>,
     is_paused: bool,
-    /// Cancelled when the tenant is paused: its open streams end.
+    /// Cancelled while the tenant is paused: its open streams end.
     paused: CancellationToken,
 }
 
@@ -148,20 +170,18 @@ impl Databases {
             }
         }
         for (tenant, place) in &mut next {
-            let Some(former) = current.get(tenant) else {
-                continue;
-            };
-            if place.is_paused && !former.is_paused {
-                former.paused.cancel();
-            } else {
+            let former = current.get(tenant);
+            if let Some(former) = former.filter(|former| former.is_paused == place.is_paused) {
                 place.paused = former.paused.clone();
+            } else if let Some(former) = former.filter(|_| place.is_paused) {
+                former.paused.cancel();
             }
         }
         *current = next;
         Ok(())
     }
 
-    /// Cancelled when the tenant is paused.
+    /// Cancelled while the tenant is paused.
     fn paused(&self, tenant: &TenantId) -> CancellationToken {
         let tenants = self.tenants.read().unwrap_or_else(PoisonError::into_inner);
         let place = tenants.get(tenant);
@@ -171,10 +191,14 @@ impl Databases {
 
 fn places(tenants: &BTreeMap<String, TenantConfig>) -> BTreeMap<TenantId, Place> {
     let places = tenants.iter().map(|(name, tenant)| {
+        let paused = CancellationToken::new();
+        if tenant.is_paused {
+            paused.cancel();
+        }
         let place = Place {
             shard: tenant.shard.clone(),
             is_paused: tenant.is_paused,
-            paused: CancellationToken::new(),
+            paused,
         };
         (TenantId::from(name.as_str()), place)
     });
@@ -240,7 +264,7 @@ impl App {
         self.databases.is_paused(tenant)
     }
 
-    /// Cancelled when a tenant is paused.
+    /// Cancelled while a tenant is paused.
     pub(crate) fn paused(&self, tenant: &TenantId) -> CancellationToken {
         self.databases.paused(tenant)
     }

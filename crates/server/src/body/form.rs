@@ -2,6 +2,7 @@
 
 use super::{ArrivalError, Arriving, BodyLease, grow};
 use crate::error::ApiError;
+use crate::guard::check_pause_again;
 use crate::state::Api;
 use axum::RequestPartsExt as _;
 use axum::body::Body;
@@ -90,6 +91,13 @@ impl Form {
         api: &Api,
         limits: FormLimits,
     ) -> Result<Self, FormError> {
+        let extensions = request.extensions().clone();
+        let form = Self::arrived(request, api, limits).await?;
+        check_pause_again(api, &extensions).map_err(FormError::Refused)?;
+        Ok(form)
+    }
+
+    async fn arrived(request: Request, api: &Api, limits: FormLimits) -> Result<Self, FormError> {
         let (mut parts, body) = request.into_parts();
         let lease = parts.extract::<BodyLease>().await;
         let lease = lease.map_err(FormError::Refused)?;

@@ -5,9 +5,9 @@ use super::nodes::Nodes;
 use super::objects::Objects;
 use super::waits::{WaitingThreads, Waits};
 use crate::{
-    Append, Appended, CheckpointRow, Created, Epoch, Filter, Head, KeyPattern, LimitReached,
-    Logged, NewRecord, NodeId, Ownership, PageSize, Quotas, Side, StorageUsage, StoreError,
-    TenantId, ThreadRow, ThreadRows, Token, inherited,
+    Append, Appended, CheckpointRow, Created, DueSearch, Epoch, Filter, Head, KeyPattern,
+    LimitReached, Logged, NewRecord, NodeId, Ownership, PageSize, Quotas, Side, StorageUsage,
+    StoreError, TenantId, ThreadRow, ThreadRows, Token, inherited,
 };
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -469,11 +469,16 @@ impl StoredThread {
     }
 
     /// Threads with work whose run no living node owns.
-    pub(super) fn due(&self, limit: usize) -> Vec<ThreadId> {
-        let owner = |thread: &ThreadId| self.threads.get(thread).and_then(|log| log.owner);
+    pub(super) fn due(&self, search: &DueSearch) -> Vec<ThreadId> {
+        let is_due = |thread: &ThreadId| {
+            self.threads.get(thread).is_some_and(|log| {
+                let is_owned = log.owner.is_some_and(|owner| self.nodes.lives(owner));
+                !is_owned && !search.without_tenants.contains(&log.tenant)
+            })
+        };
+        let wanted = |thread: &ThreadId| !search.without.contains(thread) && is_due(thread);
         let unfinished = self.unfinished().into_iter();
-        let due = unfinished.filter(|it| !owner(it).is_some_and(|it| self.nodes.lives(it)));
-        due.take(limit).collect()
+        unfinished.filter(wanted).take(search.limit).collect()
     }
 
     /// Threads with work whose run this node owns.

@@ -2,8 +2,8 @@
 
 use crate::search::{FoundThreads, Search, ThreadPreview};
 use crate::{
-    Append, Appended, CheckpointTable, Created, EventLog, Filter, FoundExecution, Head, Hint,
-    Landmark, Lease, LogIndex, Logged, NewRecord, NodeId, NodeTable, ObjectTable, Side,
+    Append, Appended, CheckpointTable, Created, DueSearch, EventLog, Filter, FoundExecution, Head,
+    Hint, Landmark, Lease, LogIndex, Logged, NewRecord, NodeId, NodeTable, ObjectTable, Side,
     StorageUsage, Store, StoreError, TenantId, TextIndex, ThreadRow, ThreadRows, ThreadTable,
     Token, WaitIndex, WaitingRow, WaitingRows,
 };
@@ -132,8 +132,8 @@ pub trait Layer: Send + Sync {
     }
 
     /// [`NodeTable::due`].
-    fn due(&self, limit: usize) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
-        self.passed(self.inner().due(limit))
+    fn due(&self, search: DueSearch) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
+        self.passed(self.inner().due(search))
     }
 
     /// [`NodeTable::owned`].
@@ -223,8 +223,8 @@ impl<L: Layer> NodeTable for L {
         Layer::tails(self, threads)
     }
 
-    fn due(&self, limit: usize) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
-        Layer::due(self, limit)
+    fn due(&self, search: DueSearch) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {
+        Layer::due(self, search)
     }
 
     fn owned(&self, node: NodeId) -> BoxFuture<'_, Result<Vec<ThreadId>, StoreError>> {

@@ -2,7 +2,7 @@
 
 use super::Subject;
 use super::script::{Author, complete_step, end, enqueue, item, keep, start, tenant};
-use crate::{Append, NodeId, Ownership, Store, StoreError};
+use crate::{Append, DueSearch, NodeId, Ownership, Store, StoreError};
 use std::sync::Arc;
 use timeline::{Command, NewThread, ThreadId, Trigger};
 
@@ -15,7 +15,7 @@ fn run() -> Command {
 }
 
 async fn due(store: &Arc<dyn Store>) -> Vec<ThreadId> {
-    let mut due = store.due(100).await.unwrap();
+    let mut due = store.due(DueSearch::new(100)).await.unwrap();
     due.sort();
     due
 }
@@ -125,6 +125,30 @@ pub async fn due_threads_are_limited(subject: impl Subject) {
     for name in ["a", "b", "c"] {
         thread(&store, name).await.commit(enqueue("i")).await;
     }
-    assert_eq!(store.due(2).await.unwrap().len(), 2);
-    assert_eq!(store.due(9).await.unwrap().len(), 3);
+    assert_eq!(store.due(DueSearch::new(2)).await.unwrap().len(), 2);
+    assert_eq!(store.due(DueSearch::new(9)).await.unwrap().len(), 3);
+}
+
+/// A node does not search for threads of tenants that wait there already, or for threads that it knows.
+pub async fn a_search_for_due_threads_leaves_some_out(subject: impl Subject) {
+    let store = subject.store();
+    for name in ["a", "b", "c"] {
+        thread(&store, name).await.commit(enqueue("i")).await;
+    }
+    let known = DueSearch {
+        limit: 2,
+        without: vec!["a".into(), "b".into()],
+        ..DueSearch::default()
+    };
+    assert_eq!(store.due(known).await.unwrap(), [ThreadId::from("c")]);
+    let of_tenant = DueSearch {
+        without_tenants: vec![tenant()],
+        ..DueSearch::new(9)
+    };
+    assert_eq!(store.due(of_tenant).await.unwrap(), []);
+    let of_other = DueSearch {
+        without_tenants: vec!["other".into()],
+        ..DueSearch::new(9)
+    };
+    assert_eq!(store.due(of_other).await.unwrap().len(), 3);
 }

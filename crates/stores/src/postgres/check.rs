@@ -53,7 +53,11 @@ struct Scratch {
 impl Scratch {
     async fn begin(&self) -> Result<(), StoreError> {
         derive::begin(&self.conn, "REPEATABLE READ").await?;
-        let sql = format!("SET TRANSACTION SNAPSHOT '{}'", self.snapshot);
+        // It may wait long for what the other connection reads, and holds no locks that others wait for.
+        let sql = format!(
+            "SET TRANSACTION SNAPSHOT '{}'; SET LOCAL idle_in_transaction_session_timeout = 0",
+            self.snapshot
+        );
         self.conn.batch(&sql).await.map_err(statement)
     }
 
@@ -95,7 +99,7 @@ async fn data(
 }
 
 /// A name in a statement.
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 

@@ -12,12 +12,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::StoreError;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
-use tokio_postgres::error::{DbError, SqlState};
+use tokio_postgres::error::{DbError, Severity, SqlState};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client, Error, Notification, Row, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// Connections beyond those that all but the lanes and the lease need. An operator uses them, and statements without an
+/// answer: their connections stay open until the server answers.
+const SPARE: usize = 16;
+
+/// The same of the lanes, and of the lease. Both have their own, so they don't depend on readers.
+pub(super) const LANE_SPARE: usize = 12;
+pub(super) const LEASE_SPARE: usize = 4;
 
 /// Makes connections.
 #[derive(Clone)]
@@ -27,6 +35,8 @@ pub(super) struct Connector {
     tls: MakeRustlsConnect,
     prepared: bool,
     patience: Duration,
+    /// The connections that may still be opened.
+    places: Arc<Semaphore>,
     /// The tasks that drive the connections. Each ends after its connection is dropped.
     drivers: Tasks,
 }
@@ -39,6 +49,8 @@ impl Connector {
             tls: options::tls(options.authorities.as_deref())?,
             prepared: options.prepared,
             patience: options.patience,
+            // One sends hints, and one receives them.
+            places: Arc::new(Semaphore::new(options.readers.get() + 2 + SPARE)),
             drivers: Tasks::default(),
         })
     }
@@ -47,6 +59,14 @@ impl Connector {
     pub(super) fn within(&self, time: Duration) -> Self {
         Self {
             hosts: self.hosts.within(time),
+            ..self.clone()
+        }
+    }
+
+    /// A connector that has this number of connections open at most. Those of other connectors don't count.
+    pub(super) fn with_maximum(&self, n: usize) -> Self {
+        Self {
+            places: Arc::new(Semaphore::new(n)),
             ..self.clone()
         }
     }
@@ -88,6 +108,8 @@ impl Connector {
         &self,
         hosts: &Hosts,
     ) -> Result<(Conn, mpsc::UnboundedReceiver<Notification>), StoreError> {
+        let place = self.places.clone().try_acquire_owned();
+        let place = place.map_err(|_| StoreError::from(Unavailable::TooManyOpen))?;
         let (client, mut connection) = hosts.connect(&self.tls).await?;
         let is_unconfirmed = Arc::new(AtomicBool::new(false));
         let (notify, notifications) = mpsc::unbounded_channel();
@@ -105,6 +127,7 @@ impl Connector {
                     AsyncMessage::Notice(_) | _ => {}
                 }
             }
+            drop(place);
         });
         let conn = Conn {
             client,
@@ -123,7 +146,8 @@ impl Connector {
 /// server; a warning of this code has no other reason here.
 fn is_unconfirmed_commit(notice: &DbError) -> bool {
     notice.message().contains("synchronous replication")
-        || notice.severity() == "WARNING" && *notice.code() == SqlState::WARNING
+        || notice.parsed_severity() == Some(Severity::Warning)
+            && *notice.code() == SqlState::WARNING
 }
 
 // A plan that can't avoid a disabled form seems to cost so much that it would be compiled, which takes 100 ms.

@@ -37,10 +37,12 @@ const EVENTS: usize = 4096;
 /// Threads whose numbers are read together.
 const PAGE: i64 = 1000;
 
-/// Begins a long transaction on a connection of its own. Its statements find rows by their keys.
+/// Begins a long transaction on a connection of its own. Its statements find rows by their keys. If its client dies, it
+/// ends after 5 minutes.
 pub(super) async fn begin(conn: &Conn, isolation: &str) -> Result<(), StoreError> {
     let sql = format!(
-        "BEGIN ISOLATION LEVEL {isolation}; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL jit = off;
+        "BEGIN ISOLATION LEVEL {isolation};
+         SET LOCAL idle_in_transaction_session_timeout = '5min'; SET LOCAL jit = off;
          SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"
     );
     conn.batch(&sql).await.map_err(statement)

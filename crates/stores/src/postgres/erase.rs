@@ -13,10 +13,8 @@ use super::connection::Conn;
 use super::error::{is_overtaken, statement};
 use super::pool::Isolation;
 use super::storage;
-use super::value::get;
 use super::{TRIES, rows};
 use crate::durable::{ErasedEntries, ErasedTenant, Erasure, Reclaimed, Samples, Searched};
-use crate::value::count;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -36,6 +34,25 @@ impl Deleted {
     pub(super) fn note(&self, tables: &[&'static str]) {
         self.lock().extend(tables);
     }
+
+    fn take(&self) -> ToReclaim<'_> {
+        ToReclaim {
+            deleted: self,
+            tables: std::mem::take(&mut *self.lock()),
+        }
+    }
+}
+
+/// Tables whose deleted rows are being taken out. Those that are left are noted again.
+struct ToReclaim<'a> {
+    deleted: &'a Deleted,
+    tables: BTreeSet<&'static str>,
+}
+
+impl Drop for ToReclaim<'_> {
+    fn drop(&mut self) {
+        self.deleted.lock().append(&mut self.tables);
+    }
 }
 
 impl Erasure for PostgresStore {
@@ -46,10 +63,9 @@ impl Erasure for PostgresStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<ThreadRow>, StoreError>> {
         self.noting(async move {
-            let conn = self.pool.begin(Isolation::Snapshot).await?;
-            let found = rows::oldest(&conn, tenant, after, limit).await?;
-            conn.commit().await?;
-            Ok(found)
+            let conn = self.pool.begin(Isolation::LongSnapshot).await?;
+            let found = rows::oldest(&conn, tenant, after, limit).await;
+            conn.end(found).await
         })
     }
 
@@ -58,10 +74,9 @@ impl Erasure for PostgresStore {
         tenant: &'a TenantId,
     ) -> BoxFuture<'a, Result<Vec<ThreadId>, StoreError>> {
         self.noting(async move {
-            let conn = self.pool.begin(Isolation::Snapshot).await?;
-            let found = removed::threads(&conn, tenant).await?;
-            conn.commit().await?;
-            Ok(found)
+            let conn = self.pool.begin(Isolation::LongSnapshot).await?;
+            let found = removed::threads(&conn, tenant).await;
+            conn.end(found).await
         })
     }
 
@@ -71,20 +86,18 @@ impl Erasure for PostgresStore {
     ) -> BoxFuture<'a, Result<ErasedEntries, StoreError>> {
         self.noting(async move {
             self.pool.writable()?;
-            let conn = self.pool.begin(Isolation::Snapshot).await?;
-            let plan = removed::plan(&conn, thread).await?;
-            conn.commit().await?;
+            let conn = self.pool.begin(Isolation::LongSnapshot).await?;
+            let plan = removed::plan(&conn, thread).await;
+            let plan = conn.end(plan).await?;
             let mut erased = plan.counts();
             for first in plan.blocks() {
                 let mut tries = 0;
                 let is_erased = loop {
                     let conn = self.pool.begin(Isolation::Write).await?;
                     conn.set_brief(false);
-                    match removed::erase_block(&conn, &plan, first).await {
-                        Ok(is_erased) => {
-                            conn.commit().await?;
-                            break is_erased;
-                        }
+                    let is_erased = removed::erase_block(&conn, &plan, first).await;
+                    match conn.end(is_erased).await {
+                        Ok(is_erased) => break is_erased,
                         Err(error) if tries < TRIES && is_overtaken(&error) => tries += 1,
                         Err(error) => return Err(error),
                     }
@@ -109,10 +122,9 @@ impl Erasure for PostgresStore {
         thread: &'a ThreadId,
     ) -> BoxFuture<'a, Result<ErasedEntries, StoreError>> {
         self.noting(async move {
-            let conn = self.pool.begin(Isolation::Snapshot).await?;
-            let plan = removed::plan(&conn, thread).await?;
-            conn.commit().await?;
-            Ok(plan.expected())
+            let conn = self.pool.begin(Isolation::LongSnapshot).await?;
+            let plan = removed::plan(&conn, thread).await;
+            Ok(conn.end(plan).await?.expected())
         })
     }
 
@@ -126,7 +138,8 @@ impl Erasure for PostgresStore {
             loop {
                 let conn = self.pool.begin(Isolation::Write).await?;
                 conn.set_brief(false);
-                let some = match tenant::erase_some(&conn, tenant).await {
+                let some = tenant::erase_some(&conn, tenant).await;
+                let some = match conn.end(some).await {
                     Ok(some) => some,
                     Err(error) if tries < TRIES && is_overtaken(&error) => {
                         tries += 1;
@@ -134,7 +147,6 @@ impl Erasure for PostgresStore {
                     }
                     Err(error) => return Err(error),
                 };
-                conn.commit().await?;
                 if some == ErasedTenant::default() {
                     return Ok(erased);
                 }
@@ -150,10 +162,9 @@ impl Erasure for PostgresStore {
         thread: &'a ThreadId,
     ) -> BoxFuture<'a, Result<Samples, StoreError>> {
         self.noting(async move {
-            let conn = self.pool.begin(Isolation::Snapshot).await?;
-            let samples = removed::samples(&conn, thread).await?;
-            conn.commit().await?;
-            Ok(samples)
+            let conn = self.pool.begin(Isolation::LongSnapshot).await?;
+            let samples = removed::samples(&conn, thread).await;
+            conn.end(samples).await
         })
     }
 
@@ -162,10 +173,9 @@ impl Erasure for PostgresStore {
         thread: &'a ThreadId,
     ) -> BoxFuture<'a, Result<Samples, StoreError>> {
         self.noting(async move {
-            let conn = self.pool.begin(Isolation::Snapshot).await?;
-            let samples = values::of_thread(&conn, thread).await?;
-            conn.commit().await?;
-            Ok(samples)
+            let conn = self.pool.begin(Isolation::LongSnapshot).await?;
+            let samples = values::of_thread(&conn, thread).await;
+            conn.end(samples).await
         })
     }
 
@@ -174,19 +184,18 @@ impl Erasure for PostgresStore {
         tenant: &'a TenantId,
     ) -> BoxFuture<'a, Result<Samples, StoreError>> {
         self.noting(async move {
-            let conn = self.pool.begin(Isolation::Snapshot).await?;
-            let samples = tenant::samples(&conn, tenant).await?;
-            conn.commit().await?;
-            Ok(samples)
+            let conn = self.pool.begin(Isolation::LongSnapshot).await?;
+            let samples = tenant::samples(&conn, tenant).await;
+            conn.end(samples).await
         })
     }
 
     // The files are the server's, so they are not searched.
     fn search_for(&self, samples: Arc<Samples>) -> BoxFuture<'_, Result<Searched, StoreError>> {
         self.noting(async move {
-            let conn = self.pool.begin(Isolation::Snapshot).await?;
-            let found = values::search(&conn, &samples).await?;
-            conn.commit().await?;
+            let conn = self.pool.begin(Isolation::LongSnapshot).await?;
+            let found = values::search(&conn, &samples).await;
+            let found = conn.end(found).await?;
             Ok(Searched::of(&samples, None, found))
         })
     }
@@ -203,14 +212,13 @@ impl Erasure for PostgresStore {
     fn reclaim(&self) -> BoxFuture<'_, Result<Reclaimed, StoreError>> {
         self.noting(async move {
             self.pool.writable()?;
-            let tables = std::mem::take(&mut *self.deleted.lock());
             let conn = self.connector.connect().await?;
             let before = size(&conn).await?;
-            for table in &tables {
-                if let Err(error) = conn.batch(&format!("VACUUM {table}")).await {
-                    self.deleted.lock().extend(&tables);
-                    return Err(statement(error));
-                }
+            let mut to_do = self.deleted.take();
+            while let Some(table) = to_do.tables.first().copied() {
+                let done = conn.batch(&format!("VACUUM {table}")).await;
+                done.map_err(statement)?;
+                to_do.tables.remove(table);
             }
             Ok(Reclaimed {
                 bytes: before.saturating_sub(size(&conn).await?),
@@ -232,8 +240,7 @@ impl Erasure for PostgresStore {
         self.noting(async move {
             self.pool.writable()?;
             let conn = self.connector.connect().await?;
-            for row in conn.query(storage::TABLES, &[]).await? {
-                let table: String = get(&row, 0)?;
+            for (table, _) in storage::tables(&conn).await? {
                 let done = conn.batch(&format!("VACUUM FULL {table}")).await;
                 done.map_err(statement)?;
             }
@@ -249,7 +256,6 @@ impl Erasure for PostgresStore {
 
 /// The bytes of all tables.
 async fn size(conn: &Conn) -> Result<u64, StoreError> {
-    let rows = conn.query(storage::TABLES, &[]).await?;
-    let sizes = rows.iter().map(|row| get(row, 1).map(count));
-    sizes.sum()
+    let tables = storage::tables(conn).await?;
+    Ok(tables.iter().map(|(_, bytes)| bytes).sum())
 }

@@ -95,6 +95,8 @@ pub(super) enum Unavailable {
     Unconfirmed,
     #[error("the database did not answer in time")]
     Silent,
+    #[error("too many connections still wait for an answer of the database")]
+    TooManyOpen,
     #[error("other transactions were in the way too often")]
     Overtaken,
 }

@@ -20,19 +20,17 @@ const PAGE: i64 = 1000;
 impl Evidence for PostgresStore {
     fn chain<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<Chain, StoreError>> {
         self.noting(async move {
-            let conn = self.pool.begin(Isolation::Snapshot).await?;
-            let chain = chain(&conn, thread).await?;
-            conn.commit().await?;
-            Ok(chain)
+            let conn = self.pool.begin(Isolation::LongSnapshot).await?;
+            let chain = chain(&conn, thread).await;
+            conn.end(chain).await
         })
     }
 
     fn chain_ends(&self) -> BoxFuture<'_, Result<Vec<ChainEnd>, StoreError>> {
         self.noting(async move {
-            let conn = self.pool.begin(Isolation::Snapshot).await?;
-            let ends = ends(&conn).await?;
-            conn.commit().await?;
-            Ok(ends)
+            let conn = self.pool.begin(Isolation::LongSnapshot).await?;
+            let ends = ends(&conn).await;
+            conn.end(ends).await
         })
     }
 

@@ -45,9 +45,10 @@ pub(super) struct Notifier {
     sender: String,
     pending: Arc<Mutex<Pending>>,
     has_some: Arc<Notify>,
+    is_closing: Arc<AtomicBool>,
 }
 
-#[derive(Default)]
+#[derive(Default, PartialEq)]
 struct Pending {
     grown: BTreeMap<ThreadId, Seq>,
     gone: BTreeSet<ThreadId>,
@@ -62,7 +63,14 @@ impl Notifier {
             sender: format!("{:016x}", fastrand::u64(..)),
             pending: Arc::default(),
             has_some: Arc::default(),
+            is_closing: Arc::default(),
         }
+    }
+
+    /// Lets [`run`](Self::run) end when it has sent what is pending.
+    pub(super) fn close(&self) {
+        self.is_closing.store(true, Ordering::Release);
+        self.has_some.notify_one();
     }
 
     fn note(&self, note: impl FnOnce(&mut Pending)) {
@@ -97,6 +105,10 @@ impl Notifier {
 
     pub(super) fn due(&self) {
         self.note(|pending| pending.is_due = true);
+    }
+
+    fn has_pending(&self) -> bool {
+        *self.pending.lock().unwrap_or_else(PoisonError::into_inner) != Pending::default()
     }
 
     /// The payload of what is pending, which is pending no longer.
@@ -142,12 +154,16 @@ impl Notifier {
         conn.execute(NOTIFY, &values).await
     }
 
-    /// Sends hints until the task is aborted. Hints are lost while the database can't be reached: listeners lose their
-    /// connections then, too.
+    /// Sends hints until the notifier is closed or the task is aborted. Hints are lost while the database can't be
+    /// reached: listeners lose their connections then, too.
     pub(super) async fn run(self, connector: Connector, channel: String) {
         let mut conn = None;
         loop {
             self.has_some.notified().await;
+            let is_last = self.is_closing.load(Ordering::Acquire);
+            if is_last && !self.has_pending() {
+                return;
+            }
             if conn.is_none() {
                 conn = connector.connect().await.ok();
                 if let Some(conn) = &conn {
@@ -161,6 +177,9 @@ impl Notifier {
                 if sent.is_err() {
                     conn = None;
                 }
+            }
+            if is_last {
+                return;
             }
             sleep(PACE).await;
         }

@@ -57,6 +57,8 @@ impl KnownThreads {
         }
         for (thread, found) in &done.threads {
             let found = FoundThread {
+                // A thread that was only looked at may have been locked before. Then its row is newer than its calls.
+                may_wait: found.may_wait || !found.is_changed,
                 is_changed: false,
                 ..found.clone()
             };
@@ -80,6 +82,37 @@ impl KnownThreads {
                     self.threads.remove(other);
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::Epoch;
+    use timeline::Seq;
+
+    #[test]
+    fn calls_of_a_thread_that_was_only_looked_at_may_wait() {
+        for (is_changed, may_wait) in [(false, true), (true, false)] {
+            let found = FoundThread {
+                no: 1,
+                tenant: "acme".into(),
+                epoch: Epoch::FIRST,
+                tail: Seq(2),
+                sum: [0; 16],
+                owner: None,
+                now: 0,
+                may_wait: false,
+                is_changed,
+            };
+            let mut look = Look::default();
+            look.threads.insert("t".into(), found);
+            let mut known = KnownThreads::default();
+            known.note(&look);
+            let noted = known.threads.get(&ThreadId::from("t"));
+            let noted = noted.map(|it| (it.may_wait, it.is_changed));
+            assert_eq!(noted, Some((may_wait, false)));
         }
     }
 }

@@ -213,8 +213,10 @@ impl Lane {
             let mut silence = self.shared.patience / SILENCE;
             let mut wait = DISK_WAIT;
             loop {
-                let deadline = batch.iter().map(|write| write.until).min();
-                let deadline = deadline.unwrap_or_else(Instant::now);
+                self.refuse_late(&mut batch, &Unavailable::Silent.into());
+                let Some(deadline) = batch.iter().map(|write| write.until).min() else {
+                    return;
+                };
                 let mut sent = Sent::new();
                 let attempt = self.attempt(&batch, (deadline, silence), &mut sent);
                 match attempt.await {
@@ -235,17 +237,11 @@ impl Lane {
                         }
                         // The next connection may lead to a server that does not write either.
                         self.wait_or_refuse(&mut batch, &error, AFTER_LOSS).await;
-                        if batch.is_empty() {
-                            return;
-                        }
                     }
                     Err(Fault::DiskFull(error)) => {
                         self.roll_back().await;
                         self.shared.work.health.disk_full();
                         self.wait_or_refuse(&mut batch, &error, wait).await;
-                        if batch.is_empty() {
-                            return;
-                        }
                         wait = (wait * 2).min(MAX_DISK_WAIT);
                     }
                     Err(Fault::Exhausted(error)) => {
@@ -281,6 +277,11 @@ impl Lane {
         let first = batch.iter().map(|write| write.until).min();
         let end = Instant::now() + pause;
         sleep_until(first.map_or(end, |first| first.min(end))).await;
+        self.refuse_late(batch, error);
+    }
+
+    /// Takes out those requests that have waited too long, and refuses them.
+    fn refuse_late(&self, batch: &mut Vec<Write>, error: &StoreError) {
         let now = Instant::now();
         let late = batch.extract_if(.., |write| write.until <= now);
         let late: Vec<Write> = late.collect();
@@ -321,7 +322,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Does a batch, with a limit for the connect and one for the rest.
+    /// Does a batch, with a limit for the connect and one for the rest. What is sent may land, so the rest has some time
+    /// even if a request is near its end.
     async fn attempt(
         &mut self,
         batch: &[Write],
@@ -331,7 +333,9 @@ impl Lane {
         let silent = |_| Fault::Lost(Unavailable::Silent.into());
         let connected = timeout_at(deadline, self.connect(deadline)).await;
         connected.map_err(silent)?.map_err(Fault::Lost)?;
-        let until = deadline.min(Instant::now() + silence);
+        let now = Instant::now();
+        let until = deadline.max(now + self.shared.patience / SILENCE);
+        let until = until.min(now + silence);
         let done = timeout_at(until, self.attempt_connected(batch, sent)).await;
         done.unwrap_or_else(|elapsed| Err(silent(elapsed)))
     }
@@ -388,7 +392,12 @@ impl Lane {
                     self.hint(&write);
                     write.answer(Ok(answer));
                 }
-                Decision::Known(answer) => write.answer(Ok(answer)),
+                Decision::Known(answer) => {
+                    if write.doubt.is_some() {
+                        self.hint(&write);
+                    }
+                    write.answer(Ok(answer));
+                }
                 Decision::Refused(error) => {
                     self.shared.work.health.read_failed(&error);
                     write.answer(Err(error));

@@ -1,6 +1,6 @@
 //! The nodes that share the store, and the threads that are due.
 
-use super::connection::{Conn, Connector};
+use super::connection::{Conn, Connector, LEASE_SPARE};
 use super::error::{Failure, Unavailable, failure};
 use super::pool::Pool;
 use super::rows::HAS_WORK;
@@ -8,7 +8,7 @@ use super::value::{Param, get, stored, text};
 use crate::value::{count, int};
 use jiff::Timestamp;
 use std::time::{Duration, Instant};
-use store::{Lease, NodeId, StoreError};
+use store::{DueSearch, Lease, NodeId, StoreError};
 use timeline::{Seq, ThreadId};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
@@ -28,7 +28,9 @@ pub(super) struct NodeLease {
 impl NodeLease {
     pub(super) fn new(connector: &Connector, length: Duration) -> Self {
         Self {
-            connector: connector.within(length / PART),
+            connector: connector
+                .within(length / PART)
+                .with_maximum(1 + LEASE_SPARE),
             conn: Mutex::default(),
             length,
         }
@@ -98,10 +100,10 @@ pub(super) async fn join(node_lease: &NodeLease, name: &str) -> Result<NodeId, S
 }
 
 /// Renews a lease, also one that has ended, unless another node has declared this one dead: after an outage of the
-/// database all nodes live on.
+/// database all nodes live on. It fails at once while an earlier renewal is not done, so that none waits behind another.
 pub(super) async fn renew(node_lease: &NodeLease, node: NodeId) -> Result<Lease, StoreError> {
-    let sql = "UPDATE nodes SET lease_until = now() + make_interval(secs => $2)
-               WHERE id = $1
+    let sql = "WITH held AS (SELECT id FROM nodes WHERE id = $1 FOR UPDATE NOWAIT)
+               UPDATE nodes n SET lease_until = now() + make_interval(secs => $2) FROM held WHERE n.id = held.id
                RETURNING (extract(epoch FROM now()) * 1000000)::bigint,
                    (SELECT count(*) FROM nodes WHERE lease_until >= now())";
     let (id, lease) = (int(node.0), node_lease.length.as_secs_f64());
@@ -147,15 +149,31 @@ pub(super) async fn tails(
 
 /// Threads with work that no living node owns. `owner` has 0 from the append on that leaves work to nobody in
 /// particular, so only threads with an owner are looked at, by their index.
-pub(super) async fn due(pool: &Pool, limit: usize) -> Result<Vec<ThreadId>, StoreError> {
+pub(super) async fn due(pool: &Pool, search: &DueSearch) -> Result<Vec<ThreadId>, StoreError> {
     let conn = pool.get().await?;
     let sql = format!(
         "SELECT t.id FROM thread_threads t
          WHERE t.owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = t.owner) AND {HAS_WORK}
+             AND t.tenant <> ALL ($2) AND t.id <> ALL ($3)
          LIMIT $1"
     );
-    let limit = int(limit as u64);
-    let rows = conn.query(&sql, &[(&limit, Type::INT8)]).await?;
+    let limit = int(search.limit as u64);
+    let tenants: Vec<_> = search
+        .without_tenants
+        .iter()
+        .map(|it| stored(it.as_str()))
+        .collect();
+    let threads: Vec<_> = search
+        .without
+        .iter()
+        .map(|it| stored(it.as_str()))
+        .collect();
+    let values: [Param<'_>; 3] = [
+        (&limit, Type::INT8),
+        (&tenants, Type::TEXT_ARRAY),
+        (&threads, Type::TEXT_ARRAY),
+    ];
+    let rows = conn.query(&sql, &values).await?;
     rest(&conn).await?;
     rows.iter().map(|row| Ok(text(row, 0)?.into())).collect()
 }

@@ -73,9 +73,9 @@ impl ObjectTable for PostgresStore {
             let mut tries = 0;
             loop {
                 let conn = self.pool.begin(Isolation::Write).await?;
-                match delete(&conn, &key, as_read).await {
+                let deleted = delete(&conn, &key, as_read).await;
+                match conn.end(deleted).await {
                     Ok(is_deleted) => {
-                        conn.commit().await?;
                         if is_deleted {
                             self.deleted.note(&TABLES);
                         }
@@ -130,9 +130,9 @@ impl PostgresStore {
         let mut tries = 0;
         loop {
             let conn = self.pool.begin(Isolation::Write).await?;
-            match put(&conn, tenant, before, &object, hash, &self.quotas).await {
+            let done = put(&conn, tenant, before, &object, hash, &self.quotas).await;
+            match conn.end(done).await {
                 Ok(done) => {
-                    conn.commit().await?;
                     if done == Some(Put::Replaced) {
                         self.deleted.note(&TABLES);
                     }

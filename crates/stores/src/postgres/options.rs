@@ -20,7 +20,8 @@ pub struct PostgresOptions {
     pub url: String,
     /// The database for notifications, if `url` leads to a pooler that does not support them.
     pub listen_url: Option<String>,
-    /// Whether statements are prepared. Poolers that give each transaction another connection may not support it.
+    /// Whether statements are prepared, and settings of connections changed. It must be false behind a pooler that gives
+    /// each transaction another connection.
     pub prepared: bool,
     /// How many connections write. The appends of a thread always use the same one.
     pub lanes: NonZeroUsize,

@@ -35,6 +35,8 @@ pub(super) struct Lent<'a> {
 pub(super) enum Isolation {
     /// All its statements read what was committed when it began, and it writes nothing.
     Snapshot,
+    /// The same for an operator: each statement may take long.
+    LongSnapshot,
     /// Each statement reads what was committed when it began.
     Write,
 }
@@ -136,7 +138,7 @@ impl Pool {
         committed
     }
 
-    /// A connection with a transaction. Each statement of one that writes must be brief.
+    /// A connection with a transaction.
     pub(super) async fn begin(&self, isolation: Isolation) -> Result<Lent<'_>, StoreError> {
         if isolation == Isolation::Write {
             self.writable()?;
@@ -145,22 +147,31 @@ impl Pool {
         lent.is_between = false;
         lent.is_writing = isolation == Isolation::Write;
         let begun = match isolation {
-            Isolation::Snapshot => {
+            Isolation::Snapshot | Isolation::LongSnapshot => {
                 let begin = lent.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
                 lent.answered(begin).await
             }
             Isolation::Write => lent.answered(lent.begin_limited()).await,
         };
         begun?;
-        // Those that only read may take long: exports and checks.
-        lent.set_brief(isolation == Isolation::Write);
+        lent.set_brief(isolation != Isolation::LongSnapshot);
         Ok(lent)
     }
 }
 
 impl Lent<'_> {
-    /// Ends the transaction, durably.
-    pub(super) async fn commit(mut self) -> Result<(), StoreError> {
+    /// Ends the transaction: durably if its work is done, and without a change if it is refused.
+    pub(super) async fn end<T>(mut self, done: Result<T, StoreError>) -> Result<T, StoreError> {
+        if done.is_ok() {
+            self.commit().await?;
+        } else if !self.is_closed() {
+            self.set_brief(true);
+            self.is_between = self.answered(self.batch("ROLLBACK")).await.is_ok();
+        }
+        done
+    }
+
+    async fn commit(mut self) -> Result<(), StoreError> {
         let pool = self.pool;
         let is_writing = self.is_writing;
         let committed = async {

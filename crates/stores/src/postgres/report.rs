@@ -91,9 +91,8 @@ impl PostgresStore {
     pub async fn report(&self) -> Result<DatabaseReport, StoreError> {
         self.noting(async move {
             let conn = self.pool.begin(Isolation::Snapshot).await?;
-            let report = report(&conn).await?;
-            conn.commit().await?;
-            Ok(report)
+            let report = report(&conn).await;
+            conn.end(report).await
         })
         .await
     }

@@ -16,6 +16,27 @@ const VERSION: i32 = 1;
 /// Programs that know at least this version can use these tables.
 const MIN_VERSION: i32 = 1;
 
+/// The tables. The schema may have others, which are not the store's.
+pub(super) const TABLES: &[&str] = &[
+    "agent_checkpoints",
+    "nodes",
+    "schema_version",
+    "tenant_contents",
+    "tenant_objects",
+    "tenant_usage",
+    "thread_blocks",
+    "thread_contexts",
+    "thread_executions",
+    "thread_items",
+    "thread_parts",
+    "thread_removals",
+    "thread_steps",
+    "thread_threads",
+    "thread_tokens",
+    "thread_waits",
+    "thread_words",
+];
+
 const STEPS: usize = 5;
 
 /// Creates the tables, or brings them up to date.
@@ -92,6 +113,10 @@ async fn migrate_once(conn: &Conn) -> Result<(), StoreError> {
         .map_err(statement)?;
     }
     let before = version(conn, "FOR UPDATE").await?;
+    if before == VERSION {
+        // Another program, perhaps a newer one, has done it meanwhile.
+        return conn.batch("ROLLBACK").await.map_err(statement);
+    }
     let before = usize::try_from(before).unwrap_or(0);
     for step in MIGRATIONS.iter().skip(before) {
         conn.batch(step).await.map_err(statement)?;
@@ -129,4 +154,19 @@ async fn version(conn: &Conn, lock: &str) -> Result<i32, StoreError> {
     }
     // A newer schema that this program may use is left as it is.
     Ok(found.min(VERSION))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_tables_is_that_of_the_migrations() {
+        let steps = MIGRATIONS.iter().flat_map(|step| step.lines());
+        let made = steps.filter_map(|line| line.strip_prefix("CREATE TABLE "));
+        let made = made.filter_map(|rest| rest.split(' ').next());
+        let mut made: Vec<_> = made.chain(["schema_version"]).collect();
+        made.sort_unstable();
+        assert_eq!(TABLES, made);
+    }
 }

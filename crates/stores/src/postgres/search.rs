@@ -29,20 +29,15 @@ const NAMED: i64 = 500;
 /// Maximum size of a text that is previewed, in bytes of JSON.
 const PREVIEWED: i64 = 256 << 10;
 
-/// The texts that a condition finds, with the JSON that has each.
-macro_rules! texts {
-    ($condition:literal) => {
-        concat!(
-            "SELECT w.thread_no, w.seq, w.number, w.role, w.is_part,
-                CASE WHEN w.seq = 0 THEN t.title ELSE convert_from(
-                    substring(b.body FROM w.text_offset::int + 1 FOR w.text_length::int), 'UTF8') END
-             FROM thread_words w JOIN thread_threads t ON t.no = w.thread_no
-             LEFT JOIN thread_blocks b ON b.thread_no = w.thread_no AND b.first = w.block
-             WHERE ",
-            $condition
-        )
-    };
-}
+/// Texts that have words, with the JSON that has each. Only those of the page are read.
+const TEXTS: &str = "SELECT w.thread_no, w.seq, w.number, w.role, w.is_part,
+        CASE WHEN w.seq = 0 THEN t.title ELSE convert_from(
+            substring(b.body FROM w.text_offset::int + 1 FOR w.text_length::int), 'UTF8') END
+    FROM (SELECT thread_no, seq, number, role, is_part, block, text_offset, text_length FROM thread_words
+          WHERE words @@ $1::text::tsquery AND number < $2 AND number >= $3 ORDER BY number DESC LIMIT $4) w
+    JOIN thread_threads t ON t.no = w.thread_no
+    LEFT JOIN thread_blocks b ON b.thread_no = w.thread_no AND b.first = w.block
+    ORDER BY w.number DESC";
 
 /// A text that has all words.
 struct Hit {
@@ -198,16 +193,13 @@ impl Page<'_> {
     /// Texts of the index with numbers before `before` and from `from` on, newest first. The words may not be in them as
     /// they must be.
     async fn hits(&self, query: &str, before: i64, from: i64) -> Result<Vec<Hit>, StoreError> {
-        let sql = texts!(
-            "w.words @@ $1::text::tsquery AND w.number < $2 AND w.number >= $3 ORDER BY w.number DESC LIMIT $4"
-        );
         let values: [Param<'_>; 4] = [
             (&query, Type::TEXT),
             (&before, Type::INT8),
             (&from, Type::INT8),
             (&FETCHED, Type::INT8),
         ];
-        let rows = self.conn.query(sql, &values).await?;
+        let rows = self.conn.query(TEXTS, &values).await?;
         rows.iter().map(hit).collect()
     }
 

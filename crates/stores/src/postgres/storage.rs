@@ -3,6 +3,7 @@
 use super::blocks::Log;
 use super::connection::Conn;
 use super::rows::number;
+use super::schema::TABLES;
 use super::value::{Param, get, optional_text, stored, text};
 use crate::durable::{StoreStorage, TenantStorage, ThreadStorage, kind_of_event, kind_of_table};
 use crate::value::{count, int};
@@ -13,16 +14,20 @@ use timeline::{Seq, ThreadId};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-/// The tables of the store, each with the bytes of its indexes and its large values.
-pub(super) const TABLES: &str =
-    "SELECT c.relname::text, pg_total_relation_size(c.oid) FROM pg_class c
-    WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' ORDER BY c.relname";
+/// The tables of the store, each with its bytes, those of its indexes and those of its large values.
+pub(super) async fn tables(conn: &Conn) -> Result<Vec<(String, u64)>, StoreError> {
+    let sql = "SELECT c.relname::text, pg_total_relation_size(c.oid) FROM pg_class c
+               WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND c.relname = ANY($1)
+               ORDER BY c.relname";
+    let rows = conn.query(sql, &[(&TABLES, Type::TEXT_ARRAY)]).await?;
+    let table = |row| Ok((get(row, 0)?, count(get(row, 1)?)));
+    rows.iter().map(table).collect()
+}
 
 pub(super) async fn of_store(conn: &Conn) -> Result<StoreStorage, StoreError> {
     let mut kinds = BTreeMap::new();
-    for row in conn.query(TABLES, &[]).await? {
-        let (table, bytes): (String, i64) = (get(&row, 0)?, get(&row, 1)?);
-        *kinds.entry(kind_of_table(&table)).or_insert(0) += count(bytes);
+    for (table, bytes) in tables(conn).await? {
+        *kinds.entry(kind_of_table(&table)).or_insert(0) += bytes;
     }
     let mut kinds: Vec<(String, u64)> = kinds.into_iter().collect();
     kinds.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));

@@ -19,8 +19,10 @@ use tokio_postgres::types::Type;
 /// How long a trial of a commit may take.
 const TRIAL_TIME: Duration = Duration::from_secs(1);
 
-/// A transaction that needs space for the log, as appends do, and leaves no rows there.
-const TRIAL: &str = "SAVEPOINT trial;
+/// A transaction that needs space for the log, as appends do, and leaves no rows there. It fails at once while an earlier
+/// one is not done.
+const TRIAL: &str = "SELECT FROM schema_version WHERE is_only FOR UPDATE NOWAIT;
+    SAVEPOINT trial;
     INSERT INTO thread_blocks (thread_no, first, n, epoch, facts, sum, body)
         SELECT -1, first, 1, 0, 0, decode(repeat('00', 16), 'hex'), decode(repeat('00', 1800), 'hex')
         FROM generate_series(1, 16) first;
@@ -33,8 +35,8 @@ impl Upkeep for PostgresStore {
             if self.lanes.is_some() && self.work.health.wants_trial() {
                 let trial = async {
                     let conn = self.pool.begin(Isolation::Write).await?;
-                    conn.answered(conn.batch(TRIAL)).await?;
-                    conn.commit().await
+                    let tried = conn.answered(conn.batch(TRIAL)).await;
+                    conn.end(tried).await
                 };
                 match timeout(TRIAL_TIME, trial).await {
                     Ok(Ok(())) => self.work.health.appended(),
@@ -66,28 +68,25 @@ impl Upkeep for PostgresStore {
 
     fn poisoned(&self) -> BoxFuture<'_, Result<Vec<PoisonedRun>, StoreError>> {
         self.noting(async move {
-            let conn = self.pool.begin(Isolation::Snapshot).await?;
-            let found = poisoned(&conn).await?;
-            conn.commit().await?;
-            Ok(found)
+            let conn = self.pool.begin(Isolation::LongSnapshot).await?;
+            let found = poisoned(&conn).await;
+            conn.end(found).await
         })
     }
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats, StoreError>> {
         self.noting(async move {
-            let conn = self.pool.begin(Isolation::Snapshot).await?;
-            let found = stats(&conn).await?;
-            conn.commit().await?;
-            Ok(found)
+            let conn = self.pool.begin(Isolation::LongSnapshot).await?;
+            let found = stats(&conn).await;
+            conn.end(found).await
         })
     }
 
     fn storage(&self) -> BoxFuture<'_, Result<StoreStorage, StoreError>> {
         self.noting(async move {
-            let conn = self.pool.begin(Isolation::Snapshot).await?;
-            let storage = storage::of_store(&conn).await?;
-            conn.commit().await?;
-            Ok(storage)
+            let conn = self.pool.begin(Isolation::LongSnapshot).await?;
+            let storage = storage::of_store(&conn).await;
+            conn.end(storage).await
         })
     }
 
@@ -97,10 +96,9 @@ impl Upkeep for PostgresStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<ThreadStorage>, StoreError>> {
         self.noting(async move {
-            let conn = self.pool.begin(Isolation::Snapshot).await?;
-            let found = storage::largest(&conn, tenant, limit).await?;
-            conn.commit().await?;
-            Ok(found)
+            let conn = self.pool.begin(Isolation::LongSnapshot).await?;
+            let found = storage::largest(&conn, tenant, limit).await;
+            conn.end(found).await
         })
     }
 
@@ -109,10 +107,9 @@ impl Upkeep for PostgresStore {
         thread: &'a ThreadId,
     ) -> BoxFuture<'a, Result<ThreadStorage, StoreError>> {
         self.noting(async move {
-            let conn = self.pool.begin(Isolation::Snapshot).await?;
-            let storage = storage::of_thread(&conn, thread).await?;
-            conn.commit().await?;
-            Ok(storage)
+            let conn = self.pool.begin(Isolation::LongSnapshot).await?;
+            let storage = storage::of_thread(&conn, thread).await;
+            conn.end(storage).await
         })
     }
 }

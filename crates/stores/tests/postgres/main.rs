@@ -10,6 +10,7 @@
     reason = "tests have a server from the environment, and tasks that end with them"
 )]
 
+mod connections;
 mod lanes;
 mod nodes;
 mod proxy;

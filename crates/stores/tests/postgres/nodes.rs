@@ -6,7 +6,7 @@ use futures_util::StreamExt as _;
 use std::time::Duration;
 use store::suite::Subject as _;
 use store::suite::script::{Author, enqueue, item, keep, start, tenant};
-use store::{Append, Hint, Ownership, StoreError};
+use store::{Append, DueSearch, Hint, Ownership, StoreError};
 use timeline::{NewThread, Trigger};
 use tokio::time::timeout;
 
@@ -68,12 +68,15 @@ async fn work_that_a_keeping_append_leaves_to_nobody_is_due_until_it_is_gone() {
     let opened = Opened::new().await;
     let store = opened.store();
     let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
-    assert_eq!(store.due(9).await.unwrap(), []);
+    assert_eq!(store.due(DueSearch::new(9)).await.unwrap(), []);
     author.commit(enqueue("i")).await;
-    assert_eq!(store.due(9).await.unwrap(), [author.thread.clone()]);
+    assert_eq!(
+        store.due(DueSearch::new(9)).await.unwrap(),
+        [author.thread.clone()]
+    );
     let node = store.join("a").await.unwrap();
     author.take(node, start("x", Trigger::Waiting)).await;
-    assert_eq!(store.due(9).await.unwrap(), []);
+    assert_eq!(store.due(DueSearch::new(9)).await.unwrap(), []);
 }
 
 /// What is offered and has no work is looked at once.
@@ -87,13 +90,16 @@ async fn an_offered_thread_without_work_comes_to_rest() {
         ..author.append_of(keep("i"))
     };
     author.append(append).await.unwrap();
-    assert_eq!(store.due(9).await.unwrap(), []);
+    assert_eq!(store.due(DueSearch::new(9)).await.unwrap(), []);
     let client = crate::subject::client(&opened.url()).await;
     let sql = "SELECT count(*) FROM thread_threads WHERE owner IS NOT NULL";
     let n_owned: i64 = client.query_one(sql, &[]).await.unwrap().get(0);
     assert_eq!(n_owned, 0);
     author.commit(enqueue("j")).await;
-    assert_eq!(store.due(9).await.unwrap(), [author.thread.clone()]);
+    assert_eq!(
+        store.due(DueSearch::new(9)).await.unwrap(),
+        [author.thread.clone()]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -136,10 +142,13 @@ async fn an_ended_lease_is_renewed_until_another_node_declares_it_dead() {
     owner
         .take(other, start("x", Trigger::New(item("ask"))))
         .await;
-    assert_eq!(store.due(9).await.unwrap(), []);
+    assert_eq!(store.due(DueSearch::new(9)).await.unwrap(), []);
     store.renew(one).await.unwrap();
     assert_eq!(store.declare_dead().await.unwrap(), 1);
-    assert_eq!(store.due(9).await.unwrap(), [owner.thread.clone()]);
+    assert_eq!(
+        store.due(DueSearch::new(9)).await.unwrap(),
+        [owner.thread.clone()]
+    );
     assert!(matches!(
         store.renew(other).await,
         Err(StoreError::DeadNode)
@@ -167,4 +176,18 @@ async fn tails_are_those_of_the_threads_that_are_there() {
     let author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
     let tails = store.tails(vec!["gone".into(), author.thread.clone()]);
     assert_eq!(tails.await.unwrap(), [(author.thread, author.tail)]);
+}
+
+/// Other handles take the runs of a node that leaves, though its process ends at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_hint_of_a_node_that_leaves_is_sent_before_its_store_closes() {
+    let opened = Opened::new().await;
+    let mut hints = opened.store().hints();
+    assert_eq!(timeout(SOON, hints.next()).await.unwrap(), Some(Hint::Lost));
+    let leaving = opened.again().await;
+    let node = leaving.join("a").await.unwrap();
+    assert_eq!(timeout(SOON, hints.next()).await.unwrap(), Some(Hint::Due));
+    leaving.leave(node).await.unwrap();
+    leaving.close().await.unwrap();
+    assert_eq!(timeout(SOON, hints.next()).await.unwrap(), Some(Hint::Due));
 }

@@ -1,7 +1,8 @@
 //! An append whose answer was lost is resolved.
 
 use crate::subject::{Opened, Schema, client, server};
-use loomline_stores::PostgresStore;
+use futures_util::StreamExt as _;
+use loomline_stores::{Erasure as _, PostgresStore};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,7 +10,7 @@ use std::time::Duration;
 use store::objects::NewObject;
 use store::suite::Subject as _;
 use store::suite::script::{Author, first, keep, tenant};
-use store::{Filter, Store};
+use store::{Filter, Hint, Store};
 use timeline::{NewThread, Seq};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -146,6 +147,26 @@ async fn an_append_whose_answer_is_lost_has_landed_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_append_whose_answer_is_lost_is_announced() {
+    let proxy = Proxy::start().await;
+    let (schema, store) = behind(&proxy).await;
+    let other = PostgresStore::open(&schema.options()).await.unwrap();
+    let other: Arc<dyn Store> = Arc::new(other);
+    let mut hints = other.hints();
+    // From then on it hears everything.
+    assert_eq!(hints.next().await, Some(Hint::Lost));
+    let mut author = Author::new(&store, "acme", NewThread::new("t", Some("k"))).await;
+    proxy.cuts.answer.store(true, Ordering::SeqCst);
+    author.commit(keep("i1")).await;
+    assert_eq!(proxy.cuts.n_cut.load(Ordering::SeqCst), 1);
+    let grown = Hint::Grown(author.thread.clone(), author.tail);
+    let heard = async { while hints.next().await != Some(grown.clone()) {} };
+    tokio::time::timeout(Duration::from_secs(20), heard)
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_takeover_whose_answer_is_lost_is_known_to_its_node() {
     let proxy = Proxy::start().await;
     let (_schema, store) = behind(&proxy).await;
@@ -243,6 +264,27 @@ async fn reads_from_a_silent_host_have_an_end() {
     }
     let ended = tokio::time::timeout(Duration::from_secs(10), reads.join_all()).await;
     assert_eq!(ended.unwrap(), vec![true; 20]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_to_be_reclaimed_is_known_after_a_failed_connect() {
+    let proxy = Proxy::start().await;
+    let schema = Schema::new().await;
+    let options = loomline_stores::PostgresOptions {
+        url: format!("{}&connect_timeout=1", schema.at(&proxy.url())),
+        ..schema.options()
+    };
+    let store = Arc::new(PostgresStore::open(&options).await.unwrap());
+    let shared: Arc<dyn Store> = store.clone();
+    let author = Author::new(&shared, "acme", NewThread::new("t", Some("k"))).await;
+    let deleted = shared.delete(&tenant(), &author.thread, None).await;
+    deleted.unwrap();
+    proxy.cuts.silent.store(true, Ordering::SeqCst);
+    assert!(store.reclaim().await.is_err());
+    assert!(store.has_deleted());
+    proxy.cuts.silent.store(false, Ordering::SeqCst);
+    store.reclaim().await.unwrap();
+    assert!(!store.has_deleted());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

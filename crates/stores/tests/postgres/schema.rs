@@ -1,9 +1,11 @@
 //! The tables and their version.
 
-use crate::subject::{Opened, Schema, client};
+use crate::subject::{Opened, Schema, client, server};
 use loomline_stores::{PostgresOptions, PostgresStore};
+use std::time::Duration;
 use store::StoreError;
 use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_start_together_make_the_tables_once() {
@@ -33,6 +35,37 @@ async fn tables_of_a_newer_program_are_refused() {
     PostgresStore::open(&PostgresOptions::new(opened.url()))
         .await
         .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_version_that_rises_while_a_program_waits_for_it_stays() {
+    let opened = Opened::new().await;
+    let newer = client(&opened.url()).await;
+    let sql = "UPDATE schema_version SET version = 0";
+    newer.batch_execute(sql).await.unwrap();
+    let sql = "BEGIN; UPDATE schema_version SET version = 99";
+    newer.batch_execute(sql).await.unwrap();
+    let options = PostgresOptions::new(opened.url());
+    let opening = tokio::spawn(async move { PostgresStore::open(&options).await.map(drop) });
+    let admin = client(&server()).await;
+    let sql =
+        "SELECT pid FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'";
+    let waits = async {
+        while admin
+            .query(sql, &[&opened.schema()])
+            .await
+            .unwrap()
+            .is_empty()
+        {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(Duration::from_secs(20), waits).await.unwrap();
+    newer.batch_execute("COMMIT").await.unwrap();
+    opening.await.unwrap().unwrap();
+    let sql = "SELECT version FROM schema_version";
+    let version: i32 = newer.query_one(sql, &[]).await.unwrap().get(0);
+    assert_eq!(version, 99);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::io::Cursor;
 use std::sync::Arc;
 use store::suite::Author;
 use store::suite::script::keep;
-use store::{Store as _, StoreError};
+use store::{DueSearch, Store as _, StoreError};
 use timeline::NewThread;
 use tokio::task::JoinSet;
 
@@ -67,7 +67,7 @@ async fn a_tenant_is_imported_while_nodes_write_to_it() {
     assert_eq!(opened.import(&lines).await.unwrap(), counts);
     tasks.join_all().await;
     Content::of(opened.durable()).assert_sound().await;
-    let due = other.due(100).await.unwrap();
+    let due = other.due(DueSearch::new(100)).await.unwrap();
     assert!(due.contains(&"running".into()), "{due:?}");
     let found = other.find(&acme(), "parent").await.unwrap();
     assert_eq!(found.thread.id, "parent".into());

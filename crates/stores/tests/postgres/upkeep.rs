@@ -277,6 +277,26 @@ async fn rows_of_a_thread_that_is_not_there_are_found() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_tables_and_odd_columns_do_not_disturb_an_operator() {
+    let opened = Opened::new().await;
+    let content = Content::of(opened.durable());
+    let author = content.secrets("t", 3).await;
+    opened
+        .execute("CREATE TABLE \"an Other\" (\"a text\" text)")
+        .await;
+    opened
+        .execute("ALTER TABLE thread_items ADD COLUMN \"a text\" text")
+        .await;
+    content.durable.compact().await.unwrap();
+    let samples = content.durable.samples_of_thread(&author.thread).await;
+    let samples = Arc::new(samples.unwrap());
+    content.durable.search_for(samples).await.unwrap();
+    let storage = content.durable.storage().await.unwrap();
+    let has_other = storage.kinds.iter().any(|(kind, _)| kind == "an Other");
+    assert!(!has_other, "{storage:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_works_while_another_node_writes() {
     let opened = Opened::new().await;
     let content = Content::of(opened.durable());

@@ -209,6 +209,22 @@ impl Running {
         }
     }
 
+    /// Waits until a signal no longer ends the process at once.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn handles(&self, signal: u32) {
+        let status = format!("/proc/{}/status", self.child.id());
+        let handled = || {
+            let text = std::fs::read_to_string(&status).unwrap();
+            let mask = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+            u64::from_str_radix(mask.unwrap().trim(), 16).unwrap()
+        };
+        let deadline = Instant::now() + Duration::from_mins(1);
+        while handled() & (1 << (signal - 1)) == 0 {
+            assert!(Instant::now() < deadline, "the signal is not handled");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// Sends a signal, by its name.
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();

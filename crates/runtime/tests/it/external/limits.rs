@@ -173,3 +173,24 @@ async fn answers_outside_the_contract_are_refused_at_their_place() {
     at_rest(&runtime).await;
     assert_eq!(text(&runtime).await, "right");
 }
+
+#[tokio::test]
+async fn a_worker_that_streams_too_much_fails_the_run() {
+    let runtime = in_memory(external(Vec::new(), WorkerPolicy::default()));
+    post(&runtime, &tenant(), KEY, "hello").await;
+    let step = leased(&runtime).await;
+    let lease = Lease::of(&step);
+    let delta = "x".repeat(64 << 10);
+    let piece = [StepDelta::OutputText { index: 0, delta }];
+    // 256 pieces of 64 KiB are the limit without what each piece counts.
+    for seq in 0..256 {
+        if let Err(error) = runtime.external().stream(lease.at(), seq, &piece).await {
+            // The run has ended already.
+            assert!(!matches!(error, ExternalError::Store(_)), "{error}");
+            break;
+        }
+    }
+    at_rest(&runtime).await;
+    let (_, detail) = interrupted(&runtime).await;
+    assert!(detail.contains("streamed more than"), "{detail}");
+}

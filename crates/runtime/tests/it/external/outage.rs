@@ -1,6 +1,8 @@
 //! Steps for workers while the store fails.
 
-use super::{KEY, at_rest, complete, external, is_clean, leased, over, post, says, tenant, text};
+use super::{
+    KEY, PATIENCE, at_rest, complete, external, is_clean, leased, over, post, says, tenant, text,
+};
 use futures_util::future::BoxFuture;
 use loomline_runtime as runtime;
 use runtime::WorkerPolicy;
@@ -11,13 +13,31 @@ use store::objects::{NewObject, ObjectPage, ObjectTable, SidecarObject};
 use store::suite::Layer;
 use store::{MemoryStore, Store, StoreError, TenantId};
 
+/// The kinds of a step and of its answer in the store.
+const STEP: &str = "external.step";
+const ANSWER: &str = "external.answer";
+
 /// A store whose objects can't be read or written at times.
 struct Failing {
     store: Arc<MemoryStore>,
     is_down: Arc<AtomicBool>,
+    /// Steps can't be deleted.
+    keeps_steps: Arc<AtomicBool>,
 }
 
 impl Failing {
+    /// With its memory and its switches.
+    fn new() -> (Self, Arc<MemoryStore>, Arc<AtomicBool>, Arc<AtomicBool>) {
+        let store = Arc::new(MemoryStore::new());
+        let (is_down, keeps_steps) = <(Arc<AtomicBool>, Arc<AtomicBool>)>::default();
+        let failing = Self {
+            store: Arc::clone(&store),
+            is_down: Arc::clone(&is_down),
+            keeps_steps: Arc::clone(&keeps_steps),
+        };
+        (failing, store, is_down, keeps_steps)
+    }
+
     fn passed<'a, T: Send + 'a>(
         &self,
         answer: BoxFuture<'a, Result<T, StoreError>>,
@@ -40,6 +60,11 @@ impl Layer for Failing {
 
     fn objects(&self) -> &dyn ObjectTable {
         self
+    }
+
+    // The memory is the disk of the next process.
+    fn close(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(std::future::ready(Ok(())))
     }
 }
 
@@ -86,6 +111,9 @@ impl ObjectTable for Failing {
         id: &'a str,
         as_read: Option<&'a SidecarObject>,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        if kind == STEP && self.keeps_steps.load(Ordering::SeqCst) {
+            return Box::pin(std::future::ready(Err(StoreError::Failed("slow".into()))));
+        }
         self.passed(self.store.delete(tenant, kind, id, as_read))
     }
 
@@ -101,11 +129,7 @@ impl ObjectTable for Failing {
 
 #[tokio::test]
 async fn a_leased_step_outlives_failed_reads_of_the_store() {
-    let (store, is_down) = (Arc::new(MemoryStore::new()), Arc::<AtomicBool>::default());
-    let failing = Failing {
-        store: Arc::clone(&store),
-        is_down: Arc::clone(&is_down),
-    };
+    let (failing, store, is_down, _) = Failing::new();
     let runtime = over(
         Arc::new(failing),
         external(Vec::new(), WorkerPolicy::default()),
@@ -121,4 +145,63 @@ async fn a_leased_step_outlives_failed_reads_of_the_store() {
     at_rest(&runtime).await;
     assert_eq!(text(&runtime).await, "after the outage");
     assert!(is_clean(&*store, &step).await);
+}
+
+/// Waits until the store has no answer of a worker.
+async fn without_answers(store: &MemoryStore) {
+    let gone = async {
+        let page = || ObjectPage {
+            limit: 1,
+            ..ObjectPage::default()
+        };
+        while !store
+            .list(&tenant(), ANSWER, page())
+            .await
+            .unwrap()
+            .is_empty()
+        {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, gone).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_answer_counts_although_its_step_could_not_be_removed() {
+    let (failing, store, _, keeps_steps) = Failing::new();
+    let reactor = external(Vec::new(), WorkerPolicy::default());
+    let runtime = over(Arc::new(failing), reactor);
+    runtime.recover().await.unwrap();
+    post(&runtime, &tenant(), KEY, "hello").await;
+    let step = leased(&runtime).await;
+    keeps_steps.store(true, Ordering::SeqCst);
+    complete(&runtime, &step, &says("once")).await;
+    without_answers(&store).await;
+    keeps_steps.store(false, Ordering::SeqCst);
+    at_rest(&runtime).await;
+    assert_eq!(text(&runtime).await, "once");
+    assert!(is_clean(&*store, &step).await);
+}
+
+#[tokio::test]
+async fn a_step_whose_answer_died_with_its_process_is_offered_again() {
+    let (failing, store, _, keeps_steps) = Failing::new();
+    let reactor = || external(Vec::new(), WorkerPolicy::default());
+    let first = over(Arc::new(failing), reactor());
+    first.recover().await.unwrap();
+    post(&first, &tenant(), KEY, "hello").await;
+    let step = leased(&first).await;
+    keeps_steps.store(true, Ordering::SeqCst);
+    complete(&first, &step, &says("lost")).await;
+    without_answers(&store).await;
+    first.shutdown().await.unwrap();
+
+    let second = over(store.clone(), reactor());
+    second.recover().await.unwrap();
+    let again = leased(&second).await;
+    assert_eq!((again.step.clone(), again.attempt), (step.step, 2));
+    complete(&second, &again, &says("again")).await;
+    at_rest(&second).await;
+    assert_eq!(text(&second).await, "again");
+    assert!(is_clean(&*store, &again).await);
 }

@@ -2,9 +2,11 @@
 
 use crate::durable::{InValues, Matcher, Samples};
 use crate::postgres::blocks::Log;
+use crate::postgres::check::quoted;
 use crate::postgres::connection::Conn;
 use crate::postgres::pages::Numbers;
 use crate::postgres::rows::number;
+use crate::postgres::schema::TABLES;
 use crate::postgres::value::{Param, get, original, text};
 use crate::value::count;
 use std::collections::BTreeMap;
@@ -110,10 +112,11 @@ async fn tables(conn: &Conn) -> Result<Vec<Table>, StoreError> {
     let sql = "SELECT c.relname::text, a.attname::text, a.atttypid::regtype::text,
                    pg_relation_size(c.oid) / current_setting('block_size')::bigint
                FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-               WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
+               WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND c.relname = ANY($1)
                ORDER BY c.relname, a.attnum";
+    let names: [Param<'_>; 1] = [(&TABLES, Type::TEXT_ARRAY)];
     let mut tables: BTreeMap<String, Table> = BTreeMap::new();
-    for row in conn.query(sql, &[]).await? {
+    for row in conn.query(sql, &names).await? {
         let (name, column): (String, String) = (get(&row, 0)?, get(&row, 1)?);
         let kind: &str = get(&row, 2)?;
         let n_pages = count(get(&row, 3)?);
@@ -145,13 +148,13 @@ impl Table {
     /// The rows on some pages after a place, as many as fit.
     fn sql(&self) -> String {
         let sizes = self.columns.iter().map(|(name, kind)| match kind {
-            Kind::Text | Kind::Bytes => format!("coalesce(octet_length({name}), 0)"),
-            Kind::Words => format!("coalesce(pg_column_size({name}), 0)"),
+            Kind::Text | Kind::Bytes => format!("coalesce(octet_length({}), 0)", quoted(name)),
+            Kind::Words => format!("coalesce(pg_column_size({}), 0)", quoted(name)),
         });
         let sizes = sizes.collect::<Vec<_>>().join(" + ");
         let values = self.columns.iter().map(|(name, kind)| match kind {
-            Kind::Text | Kind::Bytes => format!(", {name}"),
-            Kind::Words => format!(", {name}::text"),
+            Kind::Text | Kind::Bytes => format!(", {}", quoted(name)),
+            Kind::Words => format!(", {}::text", quoted(name)),
         });
         format!(
             "SELECT at::text, of_thread{} FROM (
