@@ -7,8 +7,16 @@ use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 use store::{Filter, Logged, Store, StoreError};
 use timeline::{Event, ExecutionId, ReadPosition, Seq, ThreadId};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// The first and the longest pause before a follower repeats a read that failed…
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+/// …and how long it repeats the read.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// When a follower stops.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +87,8 @@ pub(crate) fn follow(live: Arc<Live>, after: ReadPosition, until: Until) -> Foll
                 Err(StoreError::AheadOfLog { at, tail })?;
             }
             while position.seq < end.seq {
-                let mut page = Reading::of(live.after(position.seq).await?);
+                let page = page_after(&live, position.seq, &mut node_lost).await?;
+                let mut page = Reading::of(page);
                 if page.is_empty() {
                     break;
                 }
@@ -120,6 +129,32 @@ pub(crate) fn follow(live: Arc<Live>, after: ReadPosition, until: Until) -> Foll
             }
         }
     })
+}
+
+/// A page of the records after a position. While a database that servers share does not answer, the follower waits, as
+/// long as this node may have its lease again.
+async fn page_after(
+    live: &Live,
+    after: Seq,
+    node_lost: &mut watch::Receiver<()>,
+) -> Result<Arc<Page>, StoreError> {
+    let begin = Instant::now();
+    let (mut pause, longest) = PAUSES;
+    loop {
+        let error = match live.after(after).await {
+            Err(error) if error.is_retryable() && live.is_shared() => error,
+            read => return read,
+        };
+        tracing::debug!(%error, thread = %live.thread, "a follower could not read yet");
+        let is_lost = tokio::select! {
+            changed = node_lost.changed() => changed.is_ok(),
+            () = tokio::time::sleep(pause) => begin.elapsed() > PATIENCE,
+        };
+        if is_lost {
+            return Err(error);
+        }
+        pause = (pause * 2).min(longest);
+    }
 }
 
 /// A follower's position in a page. It does not hold a page from the store in memory; after a pause

@@ -406,6 +406,11 @@ impl Live {
         self.tail.subscribe()
     }
 
+    /// Whether other processes write to the store too.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.store.is_shared()
+    }
+
     /// Changes when the store has not answered for so long that followers must read at another node.
     pub(crate) fn lost(&self) -> watch::Receiver<()> {
         self.node.lost()

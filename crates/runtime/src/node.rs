@@ -13,7 +13,7 @@ use futures_util::StreamExt as _;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
-use store::{Hint, NodeId, StoreError};
+use store::{Hint, NodeId, StoreError, TenantId};
 use timeline::{Seq, ThreadId};
 use tokio::time::Instant;
 
@@ -153,16 +153,16 @@ impl Runtime {
                     }
                     () = self.inner.node.has_due.notified() => break,
                 }
-                let has_room = finds_more || self.unrecovered_threads().full_tenants() != full;
-                if has_room || Instant::now() >= end {
+                if self.has_room(finds_more, &full) || Instant::now() >= end {
                     break;
                 }
             }
             if n_searches % OWN_SEARCHES == 0 {
                 self.take_up_own().await;
             }
+            let is_reading = self.unrecovered_threads().is_reading();
             let found = self.sweep().await;
-            finds_more = matches!(found, Ok(n) if n >= MAX_DUE);
+            finds_more = matches!(found, Ok(n) if n >= MAX_DUE) || (finds_more && is_reading);
             full = self.unrecovered_threads().full_tenants();
             if let Err(error) = found {
                 tracing::warn!(
@@ -171,6 +171,12 @@ impl Runtime {
                 );
             }
         }
+    }
+
+    /// Whether a search can take up more threads than the last one, after which these tenants had enough.
+    fn has_room(&self, finds_more: bool, full: &[TenantId]) -> bool {
+        let unrecovered = self.unrecovered_threads();
+        (finds_more && !unrecovered.is_reading()) || unrecovered.full_tenants() != full
     }
 
     /// Takes up threads whose run this node owns and nobody works on: the store has lost the end of the run, or its start

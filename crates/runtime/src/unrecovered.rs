@@ -56,6 +56,12 @@ impl Unrecovered {
         self.waiting.len()
     }
 
+    /// Whether so many threads are to be read first that nothing is searched for.
+    pub(crate) fn is_reading(&self) -> bool {
+        let unread = self.waiting.values().filter(|tenant| tenant.is_none());
+        unread.count() >= MAX_DUE
+    }
+
     /// The tenants that are not searched for.
     pub(crate) fn full_tenants(&self) -> Vec<TenantId> {
         let mut counts: BTreeMap<&TenantId, usize> = BTreeMap::new();
@@ -66,8 +72,11 @@ impl Unrecovered {
         full.map(|(tenant, _)| tenant.clone()).collect()
     }
 
-    /// A search for threads that are not known yet; none if too many wait.
+    /// A search for threads that are not known yet; none if too many are to be read, or to be left out.
     pub(crate) fn search(&mut self) -> Option<DueSearch> {
+        if self.is_reading() {
+            return None;
+        }
         let now = Instant::now();
         self.passed_over.retain(|_, until| *until > now);
         let without_tenants = self.full_tenants();
@@ -126,8 +135,20 @@ mod tests {
     async fn a_search_leaves_out_a_limited_number_of_threads() {
         let mut all = Unrecovered::default();
         for n in 0..MAX_LEFT_OUT {
+            all.pass_over(&format!("t{n}").as_str().into(), Duration::from_secs(5));
+        }
+        assert_eq!(all.search(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_search_comes_after_the_threads_of_the_one_before_are_read() {
+        let mut all = Unrecovered::default();
+        for n in 0..MAX_DUE {
+            assert!(!all.is_reading());
             all.insert(&format!("t{n}").as_str().into());
         }
         assert_eq!(all.search(), None);
+        all.is_of(&"t0".into(), &"a".into());
+        assert!(all.search().is_some());
     }
 }

@@ -166,6 +166,27 @@ async fn a_node_that_dies_in_an_outage_loses_only_its_own_threads() {
     assert_eq!(world.calls("hold b"), ["b"]);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_follower_repeats_a_read_that_an_outage_has_ended() {
+    let (database, world) = (Database::new().await, World::new());
+    let one = Node::start(&database, &world, "a").await;
+    let other = Node::start(&database, &world, "b").await;
+    one.say("k", "say 3 words").await;
+    let records = one.at_rest("k").await;
+    let follow = other
+        .follow("k", ReadPosition::default(), Until::Rest)
+        .await;
+    refuse(&[&other]);
+    let followed = tokio::spawn(follow.collect::<Vec<_>>());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!followed.is_finished());
+    free(&[&other]);
+    let followed = tokio::time::timeout(SOON, followed).await.unwrap();
+    let followed = followed.unwrap().into_iter();
+    let followed: Vec<_> = followed.map(|it| it.unwrap().record.clone()).collect();
+    assert_eq!(followed, records);
+}
+
 /// Row 3. A patience of 4 s stands for that of a minute, as the leases are shorter.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_without_its_database_is_unready_and_gives_up() {
