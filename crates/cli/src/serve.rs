@@ -102,7 +102,7 @@ pub(crate) async fn serve(
         .map_err(CliError::io("read the listener's address"))?;
     let shutdown = CancellationToken::new();
     let stopped = signals::install(shutdown.clone(), config.limits.shutdown_grace)?;
-    let opening = App::open(config, &directory, OpenMode::ReadWrite);
+    let opening = Box::pin(App::open(config, &directory, OpenMode::ReadWrite));
     let Some(opened) = shutdown.run_until_cancelled(opening).await else {
         stopped.note();
         return Ok(());

@@ -6,9 +6,9 @@ use store::{DueSearch, TenantId};
 use timeline::ThreadId;
 use tokio::time::Instant;
 
-/// Maximum number of threads that one search takes up. A tenant with so many waiting threads is not searched for.
+/// Maximum number of threads that one search takes up. A tenant with this number of waiting threads is not searched for.
 pub(crate) const MAX_DUE: usize = 16;
-/// With so many threads to leave out, nothing is searched for.
+/// Nothing is searched for if this number of threads must be left out.
 const MAX_LEFT_OUT: usize = 1024;
 
 /// The unfinished threads of which this process knows.
@@ -56,7 +56,7 @@ impl Unrecovered {
         self.waiting.len()
     }
 
-    /// Whether so many threads are to be read first that nothing is searched for.
+    /// Whether a search must wait until the threads of earlier ones are read.
     pub(crate) fn is_reading(&self) -> bool {
         let unread = self.waiting.values().filter(|tenant| tenant.is_none());
         unread.count() >= MAX_DUE

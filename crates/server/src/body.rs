@@ -10,7 +10,7 @@ pub(crate) use budget::BodyLease;
 pub(crate) use json::{parse, typed};
 
 use crate::error::ApiError;
-use crate::guard::check_pause_again;
+use crate::pause::check_pause_again;
 use crate::protocol::Policy;
 use crate::state::Api;
 use axum::RequestPartsExt as _;

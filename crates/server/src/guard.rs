@@ -10,6 +10,7 @@ use crate::auth::{Caller, Scope, Tokens};
 use crate::budgets::Permit;
 use crate::error::ApiError;
 use crate::local::LocalKey;
+use crate::pause::check_pause;
 use crate::protocol::{Access, Policy, RouteTable, ThreadAt};
 #[cfg(feature = "web")]
 use crate::routes::web;
@@ -25,7 +26,7 @@ use host::check_origin;
 pub(crate) use host::is_this_machine;
 pub(crate) use host::{check_host, is_local};
 use http::request::Parts;
-use http::{Extensions, HeaderMap, header};
+use http::{HeaderMap, header};
 use jiff::Timestamp;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -233,23 +234,6 @@ async fn admit(
     let in_flight = api.app().budgets().begin_request(caller)?;
     check_rights(caller, policy, parts).await?;
     Ok(in_flight)
-}
-
-/// Refuses a paused tenant.
-pub(crate) fn check_pause(api: &Api, caller: &Caller) -> Result<(), ApiError> {
-    if api.app().is_paused(&caller.tenant) {
-        let tenant = caller.tenant.to_string();
-        return Err(ApiError::TenantPaused { tenant });
-    }
-    Ok(())
-}
-
-/// Refuses a request whose tenant was paused while its body arrived.
-pub(crate) fn check_pause_again(api: &Api, extensions: &Extensions) -> Result<(), ApiError> {
-    let policy = extensions.get::<Arc<Policy>>();
-    let ends_runs = policy.is_some_and(|policy| policy.ends_runs);
-    let caller = extensions.get::<Caller>().filter(|_| !ends_runs);
-    caller.map_or(Ok(()), |caller| check_pause(api, caller))
 }
 
 /// Refuses an expired key, and requests that exceed the rate of the key or of its tenant.

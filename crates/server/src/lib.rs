@@ -53,6 +53,7 @@ mod metrics;
 mod openapi;
 mod operator;
 pub mod outbound;
+mod pause;
 mod protocol;
 pub mod purge;
 mod retention;

@@ -19,7 +19,7 @@ const NOT_STOPPED: i32 = 1;
 pub(super) struct Stopped(Arc<AtomicBool>);
 
 impl Stopped {
-    /// Notes that it has. What still takes time, such as sending the last spans, does not change the exit code.
+    /// Notes that it has. A slow end, such as the sending of the last spans, does not change the exit code.
     pub(super) fn note(&self) {
         self.0.store(true, Ordering::Release);
     }

@@ -26,7 +26,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from
 const MAX_REQUEST: usize = 32 << 20;
 /// Maximum size of the streamed text of an attempt, in bytes, with [`PIECE`] for each piece.
 const MAX_STREAMED: usize = 16 << 20;
-/// What a piece of streamed text counts in addition to its text, in bytes.
+/// Each piece of streamed text counts this number of bytes in addition to its text.
 const PIECE: usize = 64;
 
 fn error(code: Code, message: impl Into<String>) -> Error {

@@ -2,7 +2,7 @@
 
 use super::{ArrivalError, Arriving, BodyLease, grow};
 use crate::error::ApiError;
-use crate::guard::check_pause_again;
+use crate::pause::check_pause_again;
 use crate::state::Api;
 use axum::RequestPartsExt as _;
 use axum::body::Body;

@@ -23,8 +23,9 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 /// answer: their connections stay open until the server answers.
 const SPARE: usize = 16;
 
-/// The same of the lanes, and of the lease. Both have their own, so they don't depend on readers.
+/// Spare connections of the lanes, which don't depend on readers.
 pub(super) const LANE_SPARE: usize = 12;
+/// Spare connections of the lease, which does not depend on readers.
 pub(super) const LEASE_SPARE: usize = 4;
 
 /// Makes connections.

@@ -322,8 +322,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Does a batch, with a limit for the connect and one for the rest. What is sent may land, so the rest has some time
-    /// even if a request is near its end.
+    /// Does a batch, with a limit for the connect and one for the rest. The rest has some time even if a request is near its
+    /// end, because what was sent may land.
     async fn attempt(
         &mut self,
         batch: &[Write],

@@ -35,7 +35,7 @@ pub(super) struct Lent<'a> {
 pub(super) enum Isolation {
     /// All its statements read what was committed when it began, and it writes nothing.
     Snapshot,
-    /// The same for an operator: each statement may take long.
+    /// A snapshot for an operator: each statement may take long.
     LongSnapshot,
     /// Each statement reads what was committed when it began.
     Write,

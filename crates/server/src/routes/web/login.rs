@@ -103,7 +103,7 @@ pub(super) async fn log_in(State(api): State<Api>, request: Request) -> Result<R
     if let Some(who) = extensions.get::<Who>() {
         who.is(&caller);
     }
-    guard::check_pause(&api, &caller)?;
+    crate::pause::check_pause(&api, &caller)?;
     guard::check_rates(&api, &caller)?;
     sessions::end(&api, &headers).await?;
     let cookie = sessions::begin(&api, &caller, &form.key).await?;
