@@ -247,7 +247,7 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  loomline doctor --rebuild")]
     Doctor {
         /// First rebuild the tables and the full-text index from the log. No server may use a store in a file;
-        /// with a database, writes wait.
+        /// with a database, writes wait, and fail after a minute.
         #[arg(long)]
         rebuild: bool,
         /// Compare the threads with a file that `loomline seal` wrote.

@@ -77,7 +77,7 @@ pub(crate) fn follow(live: Arc<Live>, after: ReadPosition, until: Until) -> Foll
     let n_shortened = live.n_shortened();
     Box::pin(async_stream::try_stream! {
         let mut position = after;
-        loop {
+        'following: loop {
             let end = *tail.borrow_and_update();
             if end.gone {
                 Err(StoreError::NotFound)?;
@@ -88,6 +88,9 @@ pub(crate) fn follow(live: Arc<Live>, after: ReadPosition, until: Until) -> Foll
             }
             while position.seq < end.seq {
                 let page = page_after(&live, position.seq, &mut node_lost).await?;
+                if live.n_shortened() != n_shortened {
+                    continue 'following;
+                }
                 let mut page = Reading::of(page);
                 if page.is_empty() {
                     break;

@@ -10,12 +10,13 @@ use crate::planted::{self, Bug};
 use crate::runtime::Runtime;
 use crate::unrecovered::MAX_DUE;
 use futures_util::StreamExt as _;
+use futures_util::future::join_all;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use store::{Hint, NodeId, StoreError, TenantId};
 use timeline::{Seq, ThreadId};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 /// The number of searches for due threads between two searches for threads of this node that nobody works on.
 const OWN_SEARCHES: u64 = 8;
@@ -51,7 +52,9 @@ impl Runtime {
         self.join_again().await?;
         self.renew().await?;
         // What can fail comes first: a caller repeats all of it, and each task is started once.
-        let n_due = self.sweep().await?;
+        let first = timeout(self.inner.node.renewal(), self.sweep()).await;
+        // The lease must be renewed before a search that takes long.
+        let n_due = first.unwrap_or(Ok(0))?;
         let (renewing, sweeping, looking) = (self.clone(), self.clone(), self.clone());
         let hearing = self.clone();
         let tasks = &self.inner.tasks;
@@ -130,9 +133,7 @@ impl Runtime {
         // A thread can be locked for long, and the lease must be renewed meanwhile. A run may be about to start.
         let lives = self.threads_in_memory(|_| true);
         self.inner.tasks.spawn(async move {
-            for live in lives {
-                live.give_up().await;
-            }
+            join_all(lives.iter().map(|live| live.give_up())).await;
         });
     }
 

@@ -135,6 +135,7 @@ impl Runtime {
         thread: ThreadId,
     ) -> Result<Option<(TenantId, UnfinishedThread)>, RuntimeError> {
         let head = self.inner.store.head(&thread).await?;
+        self.unrecovered_threads().is_of(&thread, &head.tenant);
         let Some(run) = next_run(&head.state) else {
             return Ok(None);
         };
@@ -144,7 +145,6 @@ impl Runtime {
             self.unrecovered_threads().pass_over(&thread, SOON);
             return Ok(None);
         }
-        self.unrecovered_threads().is_of(&thread, &head.tenant);
         let active = head.state.active();
         let pause = active.map(|active| self.restart_pause(active, head.last_at));
         let n_waiting = head.state.waiting().len();

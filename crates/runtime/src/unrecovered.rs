@@ -1,6 +1,6 @@
 //! The unfinished threads that wait for their recovery.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use store::{DueSearch, TenantId};
 use timeline::ThreadId;
@@ -8,6 +8,8 @@ use tokio::time::Instant;
 
 /// Maximum number of threads that one search takes up. A tenant with this number of waiting threads is not searched for.
 pub(crate) const MAX_DUE: usize = 16;
+/// A tenant of which this number of threads are passed over is not searched for.
+const MAX_PASSED_OVER: usize = 128;
 /// Nothing is searched for if this number of threads must be left out.
 const MAX_LEFT_OUT: usize = 1024;
 
@@ -16,8 +18,8 @@ const MAX_LEFT_OUT: usize = 1024;
 pub(crate) struct Unrecovered {
     /// Those that wait, with their tenant once it is read.
     waiting: BTreeMap<ThreadId, Option<TenantId>>,
-    /// Those that can't be recovered now, and when a search may find them again.
-    passed_over: BTreeMap<ThreadId, Instant>,
+    /// Those that can't be recovered now, when a search may find them again, and their tenant if it is read.
+    passed_over: BTreeMap<ThreadId, (Instant, Option<TenantId>)>,
 }
 
 impl Unrecovered {
@@ -45,10 +47,11 @@ impl Unrecovered {
 
     /// Leaves a thread out of searches for some time.
     pub(crate) fn pass_over(&mut self, thread: &ThreadId, time: Duration) {
-        self.waiting.remove(thread);
+        let tenant = self.waiting.remove(thread).flatten();
         let now = Instant::now();
-        self.passed_over.retain(|_, until| *until > now);
-        self.passed_over.insert(thread.clone(), now + time);
+        self.passed_over.retain(|_, (until, _)| *until > now);
+        self.passed_over
+            .insert(thread.clone(), (now + time, tenant));
     }
 
     /// The number of threads that wait.
@@ -64,12 +67,11 @@ impl Unrecovered {
 
     /// The tenants that are not searched for.
     pub(crate) fn full_tenants(&self) -> Vec<TenantId> {
-        let mut counts: BTreeMap<&TenantId, usize> = BTreeMap::new();
-        for tenant in self.waiting.values().flatten() {
-            *counts.entry(tenant).or_default() += 1;
-        }
-        let full = counts.into_iter().filter(|(_, n)| *n >= MAX_DUE);
-        full.map(|(tenant, _)| tenant.clone()).collect()
+        let passed_over = self.passed_over.values().map(|(_, tenant)| tenant);
+        let waiting = full(self.waiting.values().flatten(), MAX_DUE);
+        let all = waiting.chain(full(passed_over.flatten(), MAX_PASSED_OVER));
+        let all: BTreeSet<_> = all.collect();
+        all.into_iter().cloned().collect()
     }
 
     /// A search for threads that are not known yet; none if too many are to be read, or to be left out.
@@ -78,21 +80,38 @@ impl Unrecovered {
             return None;
         }
         let now = Instant::now();
-        self.passed_over.retain(|_, until| *until > now);
+        self.passed_over.retain(|_, (until, _)| *until > now);
         let without_tenants = self.full_tenants();
         let is_searched = |tenant: &Option<TenantId>| {
             let tenant = tenant.as_ref();
             !tenant.is_some_and(|it| without_tenants.contains(it))
         };
         let waiting = self.waiting.iter();
-        let waiting = waiting.filter_map(|(thread, it)| is_searched(it).then_some(thread));
-        let without: Vec<_> = waiting.chain(self.passed_over.keys()).cloned().collect();
+        let passed_over = self
+            .passed_over
+            .iter()
+            .map(|(thread, (_, it))| (thread, it));
+        let known = waiting.chain(passed_over).filter(|(_, it)| is_searched(it));
+        let without: Vec<_> = known.map(|(thread, _)| thread.clone()).collect();
         (without.len() < MAX_LEFT_OUT).then_some(DueSearch {
             limit: MAX_DUE,
             without_tenants,
             without,
         })
     }
+}
+
+/// The tenants with this number of threads.
+fn full<'a>(
+    tenants: impl Iterator<Item = &'a TenantId>,
+    n: usize,
+) -> impl Iterator<Item = &'a TenantId> {
+    let mut counts: BTreeMap<&TenantId, usize> = BTreeMap::new();
+    for tenant in tenants {
+        *counts.entry(tenant).or_default() += 1;
+    }
+    let full = counts.into_iter().filter(move |(_, count)| *count >= n);
+    full.map(|(tenant, _)| tenant)
 }
 
 #[cfg(test)]
@@ -129,6 +148,25 @@ mod tests {
         assert_eq!(all.search().unwrap().without, ["a0".into()]);
         tokio::time::advance(Duration::from_secs(5)).await;
         assert_eq!(all.search().unwrap().without, []);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tenant_with_many_failed_threads_is_not_searched_for() {
+        let mut all = Unrecovered::default();
+        for n in 0..MAX_PASSED_OVER {
+            assert_eq!(all.full_tenants(), []);
+            let thread = format!("t{n}").as_str().into();
+            all.insert(&thread);
+            all.is_of(&thread, &"a".into());
+            all.pass_over(&thread, Duration::from_secs(5));
+        }
+        let search = all.search().unwrap();
+        assert_eq!(
+            (search.without_tenants, search.without),
+            (vec!["a".into()], vec![])
+        );
+        tokio::time::advance(Duration::from_secs(5)).await;
+        assert_eq!(all.search(), Some(DueSearch::new(MAX_DUE)));
     }
 
     #[tokio::test(start_paused = true)]

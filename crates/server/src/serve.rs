@@ -232,7 +232,8 @@ async fn unrecovered(app: &App) -> ServeError {
     loop {
         match app.recover().await {
             // A failover can lose the name of a node that has joined.
-            Err(RuntimeError::Store(StoreError::Failed(_) | StoreError::DeadNode)) => {}
+            Err(RuntimeError::Store(StoreError::Failed(_) | StoreError::DeadNode))
+                if app.default_runtime().store().is_shared() => {}
             Err(error) => return error.into(),
             Ok(_) if app.is_all_recovered() => return std::future::pending().await,
             Ok(_) => {}

@@ -44,7 +44,7 @@ pub use options::PostgresOptions;
 pub use report::{DatabaseReport, DatabaseWarning, JoinedNode, Standby};
 
 use crate::durable::OpenMode;
-use connection::{Connector, LANE_SPARE};
+use connection::{Connector, HINT_SPARE, LANE_SPARE};
 use erase::Deleted;
 use error::is_overtaken;
 use futures_util::future::BoxFuture;
@@ -136,10 +136,12 @@ impl PostgresStore {
             }
         };
         let channel = hints::channel(&schema);
+        // One sends hints, and one receives them.
+        let for_hints = connector.with_maximum(2 + HINT_SPARE);
         let notifier = Notifier::new();
         let notifying = Tasks::default();
         let lanes = (options.mode == OpenMode::ReadWrite).then(|| {
-            notifying.spawn(notifier.clone().run(connector.clone(), channel.clone()));
+            notifying.spawn(notifier.clone().run(for_hints.clone(), channel.clone()));
             let shared = Shared {
                 connector: for_lanes,
                 quotas: options.quotas.clone(),
@@ -153,7 +155,7 @@ impl PostgresStore {
             node_lease: NodeLease::new(&connector, options.lease),
             pool,
             lanes,
-            listener: Listener::new(connector.clone(), channel, &notifier),
+            listener: Listener::new(for_hints, channel, &notifier),
             connector,
             notifying,
             notifier,

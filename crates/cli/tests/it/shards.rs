@@ -260,7 +260,7 @@ fn a_server_outlives_a_database_that_fails_right_after_the_start() {
     let databases = Databases::new();
     let mut home = Home::new();
     // The server joins the others once this tool server is given up.
-    let slow = "[mcp.slow]\ncommand = \"sleep\"\nargs = [\"60\"]\nconnect_timeout_s = 1\n\
+    let slow = "[mcp.slow]\ncommand = \"sleep\"\nargs = [\"60\"]\nconnect_timeout_s = 5\n\
                 [agents.slow]\nmodel = \"offline\"\ntools = [\"mcp:slow\"]\n";
     home.configure(&(databases.config("", "") + slow));
     let mut server = home.server();

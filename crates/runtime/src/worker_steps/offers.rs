@@ -103,9 +103,13 @@ impl ExternalSteps {
         let offered = object(STEP, id.clone(), json(&step));
         if let Some((object, before)) = before {
             if !self.objects().replace(tenant, &object, offered).await? {
+                self.remove_unused_request(tenant, id, attempt).await?;
                 return Ok(Offered::Overtaken);
             }
-            self.remove_request(tenant, id, before.attempt).await?;
+            if let Err(error) = self.remove_request(tenant, id, before.attempt).await {
+                // They remain until the thread is deleted.
+                tracing::warn!(step = id, %error, "the objects of a former attempt could not be removed");
+            }
         } else {
             self.objects().put(tenant, offered).await?;
         }
@@ -207,6 +211,22 @@ impl ExternalSteps {
         let id = object.id.as_str();
         self.remove_request(tenant, id, attempt).await?;
         self.objects().delete(tenant, STEP, id, Some(object)).await
+    }
+
+    /// Removes the request of an attempt that is not offered.
+    async fn remove_unused_request(
+        &self,
+        tenant: &TenantId,
+        step: &str,
+        attempt: u32,
+    ) -> Result<(), StoreError> {
+        let found = self.read(tenant, step).await?;
+        // Another process may offer an attempt of the same number.
+        if found.is_none_or(|(_, step)| step.attempt != attempt) {
+            let id = attempt_id(step, attempt);
+            self.objects().delete(tenant, REQUEST, &id, None).await?;
+        }
+        Ok(())
     }
 
     async fn remove_request(

@@ -19,14 +19,18 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client, Error, Notification, Row, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// Connections beyond those that all but the lanes and the lease need. An operator uses them, and statements without an
-/// answer: their connections stay open until the server answers.
-const SPARE: usize = 16;
+/// Connections beyond those that readers need. An operator uses them, and statements without an answer: their connections
+/// stay open until the server answers.
+const SPARE: usize = 14;
 
 /// Spare connections of the lanes, which don't depend on readers.
 pub(super) const LANE_SPARE: usize = 12;
 /// Spare connections of the lease, which does not depend on readers.
 pub(super) const LEASE_SPARE: usize = 4;
+/// Spare connections of hints, which don't depend on readers.
+pub(super) const HINT_SPARE: usize = 2;
+/// The part of [`PostgresOptions::patience`] after which a lane gives up the wait for a lock.
+const LOCK_WAIT: u32 = 8;
 
 /// Makes connections.
 #[derive(Clone)]
@@ -50,8 +54,7 @@ impl Connector {
             tls: options::tls(options.authorities.as_deref())?,
             prepared: options.prepared,
             patience: options.patience,
-            // One sends hints, and one receives them.
-            places: Arc::new(Semaphore::new(options.readers.get() + 2 + SPARE)),
+            places: Arc::new(Semaphore::new(options.readers.get() + SPARE)),
             drivers: Tasks::default(),
         })
     }
@@ -109,7 +112,7 @@ impl Connector {
         &self,
         hosts: &Hosts,
     ) -> Result<(Conn, mpsc::UnboundedReceiver<Notification>), StoreError> {
-        let place = self.places.clone().try_acquire_owned();
+        let place = timeout(hosts.limit(), self.places.clone().acquire_owned()).await;
         let place = place.map_err(|_| StoreError::from(Unavailable::TooManyOpen))?;
         let (client, mut connection) = hosts.connect(&self.tls).await?;
         let is_unconfirmed = Arc::new(AtomicBool::new(false));
@@ -204,18 +207,31 @@ impl Conn {
     /// Prepares a connection for writing: its statements find few rows by their keys, so they are planned once.
     pub(super) async fn tune(&self) -> Result<(), Error> {
         if self.prepared {
-            return self.batch(TUNED).await;
+            let wait = self.lock_wait();
+            return self
+                .batch(&format!("{TUNED}; SET lock_timeout = {wait}"))
+                .await;
         }
         // The next transaction may have another connection.
         Ok(())
     }
 
-    /// Begins a transaction that writes. One that stops in the middle does not hold its rows for long.
+    /// The longest wait of a lane for a lock, in milliseconds. A statement that waits longer would outlive its
+    /// connection.
+    fn lock_wait(&self) -> u128 {
+        (self.patience / LOCK_WAIT).as_millis().max(1)
+    }
+
+    /// Begins a transaction of a lane. One that stops in the middle does not hold its rows for long.
     pub(super) async fn begin(&self) -> Result<(), Error> {
         if self.prepared {
             return self.batch("BEGIN").await;
         }
-        self.begin_limited().await
+        let wait = self.lock_wait();
+        self.batch(&format!(
+            "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 10000; SET LOCAL lock_timeout = {wait}"
+        ))
+        .await
     }
 
     /// Begins a transaction on a connection that is not [tuned](Self::tune).

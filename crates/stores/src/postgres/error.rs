@@ -35,6 +35,7 @@ impl Failure {
         let overtaken = [
             SqlState::T_R_SERIALIZATION_FAILURE,
             SqlState::T_R_DEADLOCK_DETECTED,
+            SqlState::LOCK_NOT_AVAILABLE,
         ];
         if code.code().starts_with("08") || lost.contains(code) {
             Self::Lost

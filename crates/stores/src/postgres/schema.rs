@@ -98,7 +98,10 @@ async fn migrate_once(conn: &Conn) -> Result<(), StoreError> {
     if !is_empty && version(conn, "").await? == VERSION {
         return Ok(());
     }
-    conn.batch("BEGIN").await.map_err(statement)?;
+    // Another node may take long to make the tables.
+    conn.batch("BEGIN; SET LOCAL lock_timeout = 0")
+        .await
+        .map_err(statement)?;
     if is_empty {
         conn.batch(
             "CREATE TABLE schema_version (

@@ -1,7 +1,7 @@
 //! The state of a store, for an operator.
 
 use super::connection::Conn;
-use super::error::Unavailable;
+use super::error::{Unavailable, is_overtaken};
 use super::pool::Isolation;
 use super::value::{get, optional_text, text};
 use super::{PostgresStore, check, derive, storage};
@@ -40,6 +40,8 @@ impl Upkeep for PostgresStore {
                 };
                 match timeout(TRIAL_TIME, trial).await {
                     Ok(Ok(())) => self.work.health.appended(),
+                    // An append or another trial is being done.
+                    Ok(Err(error)) if is_overtaken(&error) => {}
                     Ok(Err(error)) => self.work.failed(&error),
                     Err(_) => self.work.failed(&Unavailable::Silent.into()),
                 }
