@@ -17,10 +17,6 @@ fn bias(bug: Bug) -> impl Fn(&mut Faults) {
             faults.weights = [0; 4];
             (faults.delay_ms, faults.hint_ms) = ([200, 1, 1], 50);
         }
-        Bug::LeavesChildToParent => {
-            faults.habit = Habit::Children;
-            (faults.calm_ms, faults.weights) = (1_500, [3, 0, 0, 0]);
-        }
         Bug::TakesUnknownAsRefused => faults.loses_answer = 100,
         _ => {}
     }
