@@ -26,6 +26,8 @@ pub enum Bug {
     TakesUnknownAsRefused,
     /// A run that an append with an unknown result has started gets no worker, and its node never looks for it.
     ForgetsUnknownStarts,
+    /// A child whose node died is left to its parent on another node.
+    LeavesChildToParent,
     /// A search for due threads takes those of living nodes.
     TakesThreadsOfLiving,
     /// A follower learns of the changes of other nodes by hints alone.
@@ -45,7 +47,7 @@ mod bugs {
 
     impl Bug {
         /// All of them.
-        pub const ALL: [Self; 12] = [
+        pub const ALL: [Self; 13] = [
             Self::RetakesWhenFenced,
             Self::WorksOnOwnedRuns,
             Self::SleepsUnguarded,
@@ -55,6 +57,7 @@ mod bugs {
             Self::ResumesWithoutReset,
             Self::TakesUnknownAsRefused,
             Self::ForgetsUnknownStarts,
+            Self::LeavesChildToParent,
             Self::TakesThreadsOfLiving,
             Self::TrustsHints,
             Self::GoesOnWhenDead,

@@ -17,6 +17,11 @@ fn bias(bug: Bug) -> impl Fn(&mut Faults) {
             faults.weights = [0; 4];
             (faults.delay_ms, faults.hint_ms) = ([200, 1, 1], 50);
         }
+        Bug::LeavesChildToParent => {
+            faults.habit = Habit::Children;
+            // A node that stops offers the child while its parent runs at another node.
+            (faults.calm_ms, faults.weights) = (1_500, [1, 0, 0, 3]);
+        }
         Bug::TakesUnknownAsRefused => faults.loses_answer = 100,
         _ => {}
     }
